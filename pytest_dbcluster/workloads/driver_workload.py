@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.rounds import open_loop
+from pytest_dbcluster.rounds import open_loop, round_length
 from pytest_dbcluster.rounds.round import RunResult
-from pytest_dbcluster.rounds.round_length import USUAL
 from pytest_dbcluster.workloads import arguments
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
@@ -34,7 +33,10 @@ class DriverWorkload(Workload):
     """Number of connections, over all endpoints."""
 
     seconds: float | None
-    """Length of a round. None lets each claim choose .3 to 3 s from its warm-up; outside of a claim it is 2 s."""
+    """Length of a round. None lets each claim choose .3 to 3 s from its warm-up.
+
+    Outside of a claim it is 1.1 s, or 2 s with ``rate`` or ``pause``.
+    """
 
     rate: float | str | None
     """Transactions per second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity. None is
@@ -115,8 +117,13 @@ class DriverWorkload(Workload):
 
     @property
     def round_seconds(self) -> float:
-        """The seconds in which a round starts transactions."""
-        return USUAL if self.seconds is None else self.seconds
+        """The seconds in which a round starts transactions; those of a warm-up until a claim has chosen others.
+
+        Terminals that start at a rate, or that pause, have fewer transactions in a second: their warm-up is longer.
+        """
+        if self.seconds is not None:
+            return self.seconds
+        return round_length.WARM_UP if self.rate is None and self.pause is None else round_length.USUAL
 
     @property
     def clients(self) -> int:

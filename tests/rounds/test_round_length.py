@@ -10,11 +10,13 @@ import pytest
 
 from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.rounds.round import Round, RunResult
-from pytest_dbcluster.rounds.round_length import RoundLength
+from pytest_dbcluster.rounds.round_length import WARM_UP, RoundLength
+from pytest_dbcluster.workloads.sysbench import SysBench
+from pytest_dbcluster.workloads.tpcc.workload import TPCC
 from tests.support.facts import missing
 
 
-def one_round(variant, speed, *, block=-5, seconds=2.0, unmeasured=0.4, noise=0.0, lasts=1, coin=None, **outcome):
+def one_round(variant, speed, *, block=-5, seconds=WARM_UP, unmeasured=0.4, noise=0.0, lasts=1, coin=None, **outcome):
     """A round whose tenths vary by ``noise`` (of a second's mean); each draw lasts for so many tenths."""
     coin = coin or random.Random(1)
     number = round(seconds * 10)
@@ -186,3 +188,13 @@ def test_a_round_that_is_long_enough_runs_its_work_once(outcome):
 
 
 SHORT = {"a": 0.010, "b": 0.023}
+
+
+def test_the_rounds_of_a_warm_up_have_two_batches_or_as_many_transactions_as_others():
+    """At a rate or with pauses a second has few transactions; a length that the test sets is that of all rounds."""
+    (batches,) = {len(round_length._batches(done, round_length.BATCH)) for done in warm_up(0.05)[0]}
+
+    assert batches == 2
+    assert SysBench().round_seconds == TPCC().round_seconds == WARM_UP
+    assert {SysBench(rate=100).round_seconds, TPCC(pause=0.1).round_seconds} == {round_length.USUAL}
+    assert SysBench(seconds=3).round_seconds == 3

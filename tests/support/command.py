@@ -31,10 +31,9 @@ sys.exit(main())
 SHORT_COMPARISON = """
 from pytest_dbcluster.cli.compare import comparison
 from pytest_dbcluster.rounds import round_length
-from pytest_dbcluster.workloads import driver_workload
 
 round_length.SHORTEST = 0.15
-comparison.SHORTEST = round_length.LONGEST = round_length.USUAL = driver_workload.USUAL = round_length.SHORTEST
+comparison.SHORTEST = round_length.LONGEST = round_length.USUAL = round_length.WARM_UP = round_length.SHORTEST
 """
 
 

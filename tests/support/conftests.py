@@ -45,10 +45,8 @@ round_length.STEPS = 1
 # Rounds of SQL files and of scripts, whose length a claim chooses, are as short as they may be.
 SHORT_TIMES = """
 from pytest_dbcluster.rounds import round_length
-from pytest_dbcluster.workloads import driver_workload
 
-round_length.LONGEST = round_length.SHORTEST
-round_length.USUAL = driver_workload.USUAL = round_length.SHORTEST
+round_length.LONGEST = round_length.USUAL = round_length.WARM_UP = round_length.SHORTEST
 """
 # For claims whose answer depends on no speed, or on a clear difference, rounds may be shorter still.
 BRIEF_TIMES = (

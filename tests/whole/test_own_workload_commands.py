@@ -10,7 +10,6 @@ import pytest
 from pytest_dbcluster.cli import main
 from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.rounds import round_length
-from pytest_dbcluster.workloads import driver_workload
 from tests.support import conftests
 
 # A percentile needs 2 operations beyond it, so short rounds have enough.
@@ -65,8 +64,8 @@ def test_the_example_measures_one_transaction(project, monkeypatch):
 def test_compare_runs_a_directory(project, monkeypatch, capsys):
     """It loads the tables of the directory and answers for its transactions, even if the answer is open."""
     monkeypatch.chdir(project)
-    for module in (round_length, driver_workload):
-        monkeypatch.setattr(module, "USUAL", round_length.SHORTEST)
+    for name in ("USUAL", "WARM_UP"):
+        monkeypatch.setattr(round_length, name, round_length.SHORTEST)
     monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(project / "runs"))
     for name, value in (("current", 1), ("candidate", 2)):
         (project / f"{name}.cnf").write_text(f"[mysqld]\ninnodb_flush_log_at_trx_commit = {value}\n")
