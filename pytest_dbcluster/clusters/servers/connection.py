@@ -14,6 +14,7 @@ import select
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -261,6 +262,7 @@ def _connector(connects: Connects | None, seconds: float, look: Callable[[], Non
 
     class Socket(MySQLTCPSocket):
         build_ssl_context = _build_ssl_context
+        of: Callable[[], Any]  # the connection, whose limit is that of its statement
 
         def open_connection(self) -> None:
             try:
@@ -277,14 +279,17 @@ def _connector(connects: Connects | None, seconds: float, look: Callable[[], Non
                 raise errors.InterfaceError(errno=2055, values=(self.address, str(error))) from error
 
         def recv(self, read_timeout: int | None = None) -> bytearray:
-            packets: Any = self._netbroker  # the connector sets no timeout until the connection is made
-            if not packets.rest and not _readable(self.sock, read_timeout or seconds, look):
+            # The connector sets no limit until the connection is made, and none for the second result and later ones.
+            limit = read_timeout or (seconds if self._connection_timeout else self.of().read_timeout)
+            packets: Any = self._netbroker
+            if not packets.rest and not _readable(self.sock, limit, look):
                 raise errors.ReadTimeoutError(errno=READ_TIMED_OUT)
-            return packets.whole() or super().recv(read_timeout)
+            return packets.whole() or super().recv(math.ceil(limit))
 
     class Connector(MySQLConnection):
         def _get_connection(self) -> MySQLTCPSocket:
             made = Socket(self.server_host, self.server_port)
+            made.of = weakref.ref(self)
             made._netbroker = _packets()
             made.set_connection_timeout(self._connection_timeout)
             return made

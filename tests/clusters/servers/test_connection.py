@@ -139,6 +139,20 @@ def test_the_first_statement_of_a_batch_that_fails_ends_it(standalone):
     connection.close()
 
 
+def test_each_statement_of_a_batch_has_the_limit_of_the_batch(standalone):
+    """The limit of the attempt to connect says nothing about them, whether they are first or follow others."""
+    endpoint = standalone.nodes[0].endpoint
+    with contextlib.closing(Connection("patient", endpoint, seconds=1)) as connection:
+        patient = connection.batch(["SELECT SLEEP(1.5)", "SELECT SLEEP(1.5)"])
+        began = time.monotonic()
+        with pytest.raises(NoAnswer) as caught:
+            connection.batch(["SELECT 1", "SELECT SLEEP(600)"], 2)
+
+    assert patient == [[(0,)], [(0,)]]
+    assert "within 2 s" in str(caught.value)
+    assert 2 <= time.monotonic() - began < 60
+
+
 def test_statements_that_follow_all_others_take_no_exchange_of_their_own(standalone, monkeypatch):
     """The caller gets the answers that it asked for; those of the others lie beside, each from the last exchange."""
     connection = Connection("node1", standalone.nodes[0].endpoint)
