@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
+import itertools
+import os
 import shutil
 import threading
 from collections.abc import Mapping, Sequence
@@ -55,6 +57,7 @@ class GuestProvisioner(LocalRunProvisioner):
         self._system: Release | None = None
         self._network: Network | None = None
         self._hosts: set[GuestHost] = set()
+        self._cores = sorted(os.sched_getaffinity(0))
         self._images = DiskImages(self.directory / "images")
 
     @functools.cached_property
@@ -106,11 +109,23 @@ class GuestProvisioner(LocalRunProvisioner):
         return super().unmet(spec)
 
     def acquire(self, spec: ClusterSpec) -> Sequence[GuestHost]:
-        """One guest for each node. The first call makes the network. Raises ProvisionError or Unsupported."""
+        """One guest for each node. The first call makes the network. Raises ProvisionError or Unsupported.
+
+        Node n of each cluster has the same core of this machine, so clusters of one topology are equal in this.
+        """
+        return self._acquire(spec, self._cores)
+
+    def client(self, spec: ClusterSpec) -> Host:
+        """A guest for the load generator, on the core that the fewest nodes have."""
+        return self._acquire(spec, self._cores[::-1])[0]
+
+    def _acquire(self, spec: ClusterSpec, cores: Sequence[int]) -> Sequence[GuestHost]:
         if reason := self.unmet(spec):
             raise Unsupported(reason)
         system, network = self._begin()
-        hosts = self._make_all(lambda place: self._host(system, network, spec, place), self._places(spec))
+        places = self._places(spec)
+        core = dict(zip(places, itertools.cycle(cores), strict=False))
+        hosts = self._make_all(lambda place: self._host(system, network, spec, place, core[place]), places)
         if spec.needs.network:
             self._connect(hosts)
         return hosts[: spec.nodes]
@@ -131,7 +146,7 @@ class GuestProvisioner(LocalRunProvisioner):
             self._network = self._network or Network(self._run, system)
             return system, self._network
 
-    def _host(self, system: Release, network: Network, spec: ClusterSpec, directory: Path) -> GuestHost:
+    def _host(self, system: Release, network: Network, spec: ClusterSpec, directory: Path, core: int) -> GuestHost:
         files = self._run.host(directory.name, directory)
         limits = HostNeeds(cores=spec.needs.cores, iops=spec.needs.iops)
         if limits.powers:
@@ -146,6 +161,7 @@ class GuestProvisioner(LocalRunProvisioner):
             writable=[files.directory],
             disks=[Disk(Path(files.directory, DISK_FILE), spec.needs.disk or DISK)],
             keep=self._run.keep,
+            core=core,
         )
         try:
             host = GuestHost(directory.name, system, files, machine, network, self._images)

@@ -45,6 +45,22 @@ def lone(pair):
     return pair[0]
 
 
+def cores_of(host):
+    """The cores of this machine that may run the first process of a guest's kernel."""
+    return os.sched_getaffinity(host._guest._process.pid)
+
+
+def test_each_guest_has_one_core_of_this_machine(provisioner, pair):
+    """Node n has the same one in each cluster; a load generator has the last one, which the fewest nodes have."""
+    cores = sorted(os.sched_getaffinity(0))
+    load = provisioner.client(SPEC.named("client"))
+    found = cores_of(load)
+    provisioner.give_back([load])
+
+    assert [cores_of(host) for host in pair] == [{cores[0]}, {cores[1 % len(cores)]}]
+    assert found == {cores[-1]}
+
+
 def test_a_command_runs_in_the_guest(pair):
     """It sees the guest's own programs and the shared directory; input, environment and status are its own."""
     host = pair[0]
