@@ -262,7 +262,7 @@ def _connector(connects: Connects | None, seconds: float, look: Callable[[], Non
 
     class Socket(MySQLTCPSocket):
         build_ssl_context = _build_ssl_context
-        of: Callable[[], Any]  # the connection, whose limit is that of its statement
+        _of: Callable[[], Any]
 
         def open_connection(self) -> None:
             try:
@@ -280,7 +280,7 @@ def _connector(connects: Connects | None, seconds: float, look: Callable[[], Non
 
         def recv(self, read_timeout: int | None = None) -> bytearray:
             # The connector sets no limit until the connection is made, and none for the second result and later ones.
-            limit = read_timeout or (seconds if self._connection_timeout else self.of().read_timeout)
+            limit = read_timeout or (not self._connection_timeout and self._of().read_timeout) or seconds
             packets: Any = self._netbroker
             if not packets.rest and not _readable(self.sock, limit, look):
                 raise errors.ReadTimeoutError(errno=READ_TIMED_OUT)
@@ -289,7 +289,7 @@ def _connector(connects: Connects | None, seconds: float, look: Callable[[], Non
     class Connector(MySQLConnection):
         def _get_connection(self) -> MySQLTCPSocket:
             made = Socket(self.server_host, self.server_port)
-            made.of = weakref.ref(self)
+            made._of = weakref.ref(self)  # its limit is that of the statement
             made._netbroker = _packets()
             made.set_connection_timeout(self._connection_timeout)
             return made

@@ -102,8 +102,8 @@ class GuestHardware:
     core: int | None = None
     """The core of this machine that runs the guest, as the kernel numbers it; None: any.
 
-    The kernel of a guest and its programs are two processes that take turns, at each system call of a program. On two
-    cores one of them wakes the other core up each time. In a virtual machine this makes a guest 3 to 5 times slower.
+    The kernel of a guest and its programs are two processes. They take turns at each system call of a program. On two
+    cores one of them wakes the other core up each time. In a virtual machine this makes a guest 2 to 4 times slower.
     """
 
     more: Sequence[str] = LARGE_PACKETS

@@ -29,7 +29,7 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, LimitsWrites, BlockDevice,
     """A guest, its agent, its disk, and the directory that it shares with this machine under the same path."""
 
     root = True  # inside the guest
-    patience = 4.0  # measured: servers are three to four times slower
+    patience = 4.0  # measured: servers are two to four times slower
     device = DEVICE
 
     def __init__(

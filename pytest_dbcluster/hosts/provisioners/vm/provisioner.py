@@ -42,7 +42,7 @@ MEMORY = 2**30  # default memory of a guest; the machine allocates it page by pa
 CPUS = 1  # the kernel of a guest runs on one
 DISK = 64 * 2**30  # default disk size of a guest; the file grows with its writes
 DISK_FILE = "disk"
-SPEED = "one CPU each; servers in them are 3 to 4 times slower than native ones"  # TPC-C and sysbench, 2 cores
+SPEED = "one CPU each; servers in them are 2 to 4 times slower than native ones"  # TPC-C and sysbench, 2 cores
 DISKS = "ext4 on a virtio disk of each guest, a file of this machine; a flush is an fdatasync of the file"
 
 
@@ -111,7 +111,7 @@ class GuestProvisioner(LocalRunProvisioner):
     def acquire(self, spec: ClusterSpec) -> Sequence[GuestHost]:
         """One guest for each node. The first call makes the network. Raises ProvisionError or Unsupported.
 
-        Node n of each cluster has the same core of this machine, so clusters of one topology are equal in this.
+        Node n of each cluster has the same core of this machine. So clusters of one topology are equal in this.
         """
         return self._acquire(spec, self._cores)
 
