@@ -21,7 +21,7 @@ from tests.workloads.sysbench_driver.calls import ROWS, SCHEMA, call, in_the_mid
 def kill_connections(node, times=8):
     """End every connection of the load, again and again, while it runs; return the thread.
 
-    It has a connection of its own before the load begins: on a busy machine a short load is over when one is open.
+    It connects before the load begins. On a busy machine a short load may end before it is connected.
     """
     own = Connection("killer", node.endpoint)
     own.query("SELECT 1")
