@@ -9,6 +9,10 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 ARGS ?=
 MAIN_RELEASE := mariadb:10.11
+# Programs of Debian's packages that tests need.
+CHROMIUM := scripts/program.sh chromium chromium "tests of the page"
+PERF := scripts/program.sh perf linux-perf "tests of CPU samples"
+SSH := scripts/ping.sh && scripts/program.sh ssh openssh-client "tests on hosts with ssh"
 # The other releases of suites and tests.
 OTHER_RELEASES := mariadb:10.5 mariadb:11.8 mysql:9.7
 # The releases of tests in containers.
@@ -52,9 +56,11 @@ tools: setup ## set up, fetch servers and tools, build images: what the tests ne
 # Without the kernel of guests their tests are skipped, each with the reason; CI requires it.
 	@$(BIN)/dbcluster fetch vm || [[ -z $${CI:-} ]]
 # Without stand-in hosts, which take root, and ssh their tests are skipped, each with the reason; CI requires both.
-	@{ $(BIN)/dbcluster fetch stand-in && scripts/ssh_client.sh; } || [[ -z $${CI:-} ]]
+	@{ $(BIN)/dbcluster fetch stand-in && $(SSH); } || [[ -z $${CI:-} ]]
+# Without perf the tests of CPU samples are skipped, each with the reason.
+	@$(PERF) || true
 # Without Chromium the tests that open the page are skipped, each with the command that installs it.
-	@scripts/browser.sh || true
+	@$(CHROMIUM) || true
 # Without Allure the tests of its page are skipped, each with the reason.
 	@$(BIN)/dbcluster fetch allure || true
 
@@ -78,13 +84,13 @@ thorough: tools ## run the tests of further vendors, topologies and provisioners
 guests: setup ## fetch the kernel of guests, and run the tests and a claim in virtual machines that take minutes
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) mysql:9.7 haproxy vm
 # Without ssh and mmdebstrap no guest boots with cloud-init: these tests are skipped, each with the reason.
-	@scripts/ssh_client.sh || true
+	@$(SSH) || true
 	$(BIN)/pytest tests -m guests
 	$(BIN)/pytest suites/galera -k "flush and write" --db-provisioner vm --db-results $(RESULTS)/guests $(ARGS)
 
 remote: setup ## run the tests and claims on hosts elsewhere, on stand-in hosts: machines with an ssh server that are namespaces of this one, and on a stand-in for EC2
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy stand-in
-	@scripts/ssh_client.sh
+	@$(SSH)
 	$(BIN)/pytest tests -m remote
 	$(BIN)/python -m tests.support.stand_ins run --hosts 3 --load 1 --private -- \
 		$(BIN)/pytest suites/galera -k flush --db-provisioner ssh --db-results $(RESULTS)/remote $(ARGS)
@@ -95,7 +101,7 @@ chaos: setup ## kill runs at each of their phases, cut clusters apart under load
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy
 # Without the kernel of guests, stand-in hosts and ssh their tests are skipped, each with the reason.
 	@$(BIN)/dbcluster fetch vm || true
-	@{ $(BIN)/dbcluster fetch stand-in && scripts/ssh_client.sh; } || true
+	@{ $(BIN)/dbcluster fetch stand-in && $(SSH); } || true
 	$(BIN)/pytest tests -m chaos $(ARGS)
 
 suites: setup ## run all claims of suites/ that need no guests
@@ -122,7 +128,7 @@ report: setup ## make the page of the last results (without any: runs the main c
 	@$(BIN)/dbcluster report $(RESULTS) $(ARGS)
 
 pictures: setup ## ask the claims about flushing and writes, and make the pictures of the documentation (ARGS="--results DIR" draws an earlier run)
-	@scripts/browser.sh
+	@$(CHROMIUM)
 	@[[ "$(ARGS)" == *--results* ]] || $(BIN)/dbcluster fetch $(MAIN_RELEASE) haproxy
 	@$(BIN)/python scripts/pictures.py $(ARGS)
 

@@ -4,7 +4,7 @@ python scripts/pictures.py                                     runs the claims i
 python scripts/pictures.py --results DIR --terminal FILE       draws an earlier run and its stored terminal text
 python scripts/pictures.py --numbers                           prints what each number on the page means, as Markdown
 
-It writes run.svg, page.png and page-annotated.png. It needs Chromium (scripts/browser.sh) and the packages of the extra
+It writes run.svg, page.png and page-annotated.png. It needs Chromium (make tools) and the packages of the extra
 ``dev``.
 """
 

@@ -124,21 +124,15 @@ def test_what_is_set_up_is_left_alone(checkout, tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-INSTALLED = {  # script -> the program that it provides, its package, and the tests that need it
-    "browser": ("chromium", "chromium", "tests of the page"),
-    "ssh_client": ("ssh", "openssh-client", "tests on hosts with ssh"),
-}
-
-
-@pytest.fixture(params=INSTALLED)
-def provides(request, tmp_path):
-    """``provides(uid, chromium=...)``: runs a script that installs a program, where only the programs given exist."""
+@pytest.fixture
+def provides(tmp_path):
+    """``provides(uid, chromium=...)``: runs the script that installs Chromium, where only the programs given exist."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("bash", "sh", "dirname"):
         (programs / name).symlink_to(shutil.which(name))
     (tmp_path / "scripts").mkdir()
-    for name in (f"{request.param}.sh", "root.sh"):
+    for name in ("program.sh", "root.sh"):
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
 
     def run(uid, **stubs):
@@ -146,17 +140,15 @@ def provides(request, tmp_path):
             program = programs / name.replace("_", "-")
             program.write_text(f"#!{shutil.which('bash')}\n{body}\n")
             program.chmod(0o755)
-        command = [tmp_path / "scripts" / f"{request.param}.sh"]
+        command = [tmp_path / "scripts" / "program.sh", "chromium", "chromium-browser", "tests of the page"]
         return subprocess.run(command, env={"PATH": str(programs)}, capture_output=True, text=True, check=False)
 
-    run.script = request.param
-    run.program, run.package, run.tests = INSTALLED[request.param]
     return run
 
 
 def test_a_program_that_is_there_is_left_alone(provides):
     """The script does nothing then."""
-    done = provides(0, **{provides.program: "exit 9"}, apt_get="exit 9")
+    done = provides(0, chromium="exit 9", apt_get="exit 9")
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -165,7 +157,7 @@ def test_root_gets_the_program(provides, tmp_path):
     """Debian's package, without what it recommends."""
     assert provides(0, apt_get=APT).returncode == 0
     asked = (tmp_path / "bin" / "asked").read_text()
-    assert asked == f"apt-get install --yes --no-install-recommends {provides.package}\n"
+    assert asked == "apt-get install --yes --no-install-recommends chromium-browser\n"
 
 
 def test_a_user_without_root_gets_the_command_for_the_program(provides):
@@ -175,6 +167,6 @@ def test_a_user_without_root_gets_the_command_for_the_program(provides):
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     command = "DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends"
-    needs = (f"{provides.program} missing", "installing it needs root", f"For {provides.tests} run:")
-    assert missing(line, f"{provides.script}: ", *needs) == []
-    assert line.endswith(f":  su -c '{command} {provides.package}'")
+    needs = ("chromium missing", "installing it needs root", "For tests of the page run:")
+    assert missing(line, "program: ", *needs) == []
+    assert line.endswith(f":  su -c '{command} chromium-browser'")

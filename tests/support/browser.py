@@ -11,7 +11,7 @@ import subprocess
 import time
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-INSTALL = "needs Chromium: apt-get install --no-install-recommends chromium (scripts/browser.sh does it)"
+INSTALL = "needs Chromium: apt-get install --no-install-recommends chromium (make tools does it)"
 SECONDS = 40.0  # for one answer, on a busy machine
 
 

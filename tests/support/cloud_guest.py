@@ -73,7 +73,7 @@ def missing() -> str:
         return "the files of a guest with systemd belong to its root: that needs root of this machine"
     if not shutil.which("mmdebstrap"):
         return "the system of a guest with systemd is made by mmdebstrap: apt-get install mmdebstrap"
-    return "" if shutil.which("ssh") else "there is no program ssh here (scripts/ssh_client.sh installs it)"
+    return "" if shutil.which("ssh") else "there is no program ssh here (make tools installs it)"
 
 
 def root(suite: str) -> Path:

@@ -83,7 +83,7 @@ def missing() -> str:
     if done.returncode:
         return f"stand-in hosts need user namespaces: {done.stderr.strip()}"
     if not shutil.which("ssh"):
-        return "there is no program ssh here (package openssh-client; scripts/ssh_client.sh installs it)"
+        return "there is no program ssh here (package openssh-client; make tools installs it)"
     if fetched.lookup(STAND_IN_SYSTEM, "") is None:
         return f"the system of stand-in hosts is not in the cache: dbcluster fetch {STAND_IN_SYSTEM}"
     return ""

@@ -131,7 +131,10 @@ def test_a_comparison_by_option_names_the_one_that_does_it(tmp_path):
     assert sorted(row.split()[0] for row in rows) == ["general_log", "lock_wait_timeout"]
     assert missing("".join(rows), " OFF -> ON ", " 86400 -> 40 ") == []
     assert done.stdout.splitlines()[-1].endswith(" on mysqlslap key c4")
-    assert [record.kind for record in schema.read_claims(tmp_path / "results")] == ["effect_same_as"] * 2
+    kinds = [record.kind for record in schema.read_claims(tmp_path / "results")]
+    carries = " carries it" in "".join(rows)
+    assert kinds == ["effect_same_as"] * 2 + ["same_as"] * carries
+    assert (" alone against all 2 options: " in done.stdout) is carries
 
 
 @pytest.mark.parametrize("words", [[], ["--release=mariadb:11.8"], ["--equal"], ["--resume"]])

@@ -3,6 +3,7 @@
 - ``command``: its options and its output.
 - ``comparison``: its measurements with their results.
 - ``by_option``: which of the options that differ makes the difference.
+- ``guards``: the margins that it claims.
 - ``racing``: three or more files, which race.
 - ``workloads``: its workloads, with their data.
 """

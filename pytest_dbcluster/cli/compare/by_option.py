@@ -1,7 +1,8 @@
 """``dbcluster compare --by-option``: which of the options that differ between two my.cnf files makes the difference?
 
 All options are measured in the same rounds (``claims.factorial``). Each has one claim: its two values are equally fast
-within 5 %. The options and all pairs of them share the error of a comparison.
+within 5 %. The options and all pairs of them share the error of a comparison. At last the options that make a
+difference are measured alone, against all options of the candidate.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import EQUAL, Outcome, Verdict
+from pytest_dbcluster.cli.compare import guards
 from pytest_dbcluster.cli.compare.comparison import Comparison
 from pytest_dbcluster.clusters.servers.variables import is_identity, meaning
 from pytest_dbcluster.errors import ConfigError, DBClusterError
@@ -37,6 +39,8 @@ from pytest_dbcluster.workloads.workload import Workload
 OPTION = "--by-option"
 COLUMNS = ("option", "", "ratio ({})", "share", "")
 SMALL = 0.01  # of the sum of all effects, in logs: less has no shares
+EFFECTS_SHARE = 0.75  # of a workload's time for the effects; the rest is for the options that carry it alone
+ALONE, ALL = "those alone", "all options"  # names of variants
 
 
 class OptionRole(enum.Enum):
@@ -87,6 +91,38 @@ def _with(text: str, detail: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
+class AloneAnswer:
+    """The options that carry the difference, alone, against all options that differ."""
+
+    options: tuple[str, ...]
+    """Their names."""
+
+    count: int
+    """The number of all options that differ."""
+
+    verdict: Verdict | None
+    """The verdict on the guard that both are equally fast; None if there is none."""
+
+    reason: str = ""
+    """Why there is no verdict; empty if there is one."""
+
+    @property
+    def text(self) -> str:
+        """The answer in one line."""
+        head = f"{' and '.join(self.options)} alone against all {self.count} options"
+        verdict = self.verdict
+        if verdict is None:
+            return f"{head}: could not tell: {self.reason}"
+        measured = wording.estimate(verdict)
+        if verdict.outcome is Outcome.HOLDS:
+            figures = f"{wording.ratio(verdict)}{wording.guard_interval(verdict)}"
+            return f"{head}: equally fast within {100 * verdict.claim.margin:.0f} % ({figures})"
+        if verdict.outcome is Outcome.FAILS:
+            return f"{head}: not equally fast, {measured}; the other options matter together"
+        return f"{head}: could not tell, {measured}: {verdict.reason}"
+
+
+@dataclasses.dataclass(frozen=True)
 class OptionAnswer:
     """The options of one workload."""
 
@@ -98,6 +134,9 @@ class OptionAnswer:
 
     reason: str = ""
     """Why there is no answer; empty if there is one."""
+
+    alone: AloneAnswer | None = None
+    """The answer about the options that carry the difference; None if none or all of them do."""
 
     @property
     def is_complete(self) -> bool:
@@ -114,6 +153,9 @@ class Differing:
 
     variants: Sequence[Variant]
     """The levels, as ``LevelTestbed`` takes them."""
+
+    spec: ClusterSpec
+    """The cluster of the current file."""
 
 
 def differing(resolution: Resolution, spec: ClusterSpec, checked: Sequence[Variant]) -> Differing:
@@ -134,7 +176,7 @@ def differing(resolution: Resolution, spec: ClusterSpec, checked: Sequence[Varia
     if not found:
         raise ConfigError(f"{OPTION}: no option differs in effect; compare the files without {OPTION}")
     specs = levels.specs(spec, found, usual[0])
-    return Differing(found, [resolution.resolve(one) for one in specs])
+    return Differing(found, [resolution.resolve(one) for one in specs], spec)
 
 
 class OptionComparison(Comparison):
@@ -145,6 +187,7 @@ class OptionComparison(Comparison):
     def __init__(self, found: Differing, *arguments: Any, **keywords: Any) -> None:
         """found: the options. arguments, keywords: those of ``Comparison`` after its variants."""
         super().__init__(found.variants, *arguments, **keywords)
+        self._how = arguments, keywords
         self._found = found
         self._pairs = list(itertools.combinations(found.options, 2))
         self._parts = len(found.options) + len(self._pairs)
@@ -170,9 +213,9 @@ class OptionComparison(Comparison):
         name, now = str(workload), self._pool.turns.clock()
         if self._held:
             return OptionAnswer(name, (), self._held)
-        effects: Effects | None = None
+        end = now + max(0.0, self._end - now) / left
         try:
-            measurement = self._measurement(workload, test_of(name), max(0.0, self._end - now) / left)
+            measurement = self._measurement(workload, test_of(name), EFFECTS_SHARE * (end - now))
             effects = Effects(measurement, self._found.options, self._pairs)
             verdicts = {}
             for option in effects:
@@ -180,9 +223,28 @@ class OptionComparison(Comparison):
                 answer.report()  # no test reads it
                 verdicts[option] = answer.verdict
             measurement.end()
-            return OptionAnswer(name, rows(self._found, verdicts, effects.interactions()))
+            found = rows(self._found, verdicts, effects.interactions())
         except DBClusterError as error:
             return OptionAnswer(name, (), self._why(error))
+        return OptionAnswer(name, found, alone=self._measure_alone(workload, found, end))
+
+    def _measure_alone(self, workload: Workload, found: Sequence[OptionRow], end: float) -> AloneAnswer | None:
+        """Compare the options that carry the difference with all options. end: of the time of this workload."""
+        carrying = tuple(row.option for row in found if row.role is OptionRole.CARRIES)
+        if not 0 < len(carrying) < len(found):
+            return None
+        values = {name: levels[1] for name, levels in self._found.options.items()}
+        some = self._found.spec.with_options({name: values[name] for name in carrying}).named(ALONE)
+        every = self._found.spec.with_options(values).named(ALL)
+        arguments, keywords = self._how
+        try:
+            variants = [self._pool.resolution.resolve(one) for one in (some, every)]
+            seconds = max(0.0, end - self._pool.turns.clock())
+            comparison = Comparison(variants, *arguments, **keywords)
+            answer = guards.same(comparison._measurement(workload, test_of(workload), seconds))
+            return AloneAnswer(carrying, len(found), answer.verdict)
+        except DBClusterError as error:
+            return AloneAnswer(carrying, len(found), None, self._why(error))
 
 
 def rows(
@@ -258,7 +320,8 @@ def table(answer: OptionAnswer, names: tuple[str, ...]) -> list[str]:
         for row in answer.rows
     ]
     columns = tuple(column.format(level) for column in COLUMNS)
-    return ["", head, *layout.plain(columns, cells).splitlines()]
+    last = [answer.alone.text] if answer.alone else []
+    return ["", head, *layout.plain(columns, cells).splitlines(), *last]
 
 
 def sentence(answers: Sequence[OptionAnswer]) -> str:

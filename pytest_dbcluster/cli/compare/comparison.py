@@ -17,8 +17,9 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_dbcluster.claims import kinds
-from pytest_dbcluster.claims.claim import Claim, Outcome
-from pytest_dbcluster.claims.cluster_difference import ONE_IN, percent
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.cli.compare import guards
+from pytest_dbcluster.cli.compare.guards import BASELINE, CANDIDATE
 from pytest_dbcluster.cli.compare.racing import RacedWorkload
 from pytest_dbcluster.errors import DBClusterError, Inconclusive, LockHeld, SeriesVoid
 from pytest_dbcluster.formatting import Report, duration
@@ -33,7 +34,7 @@ from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.measuring.race import running
-from pytest_dbcluster.measuring.series import Series, series_of
+from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.documents import run_document, run_recorder
 from pytest_dbcluster.reporting.documents.machine import machine
@@ -47,7 +48,7 @@ from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, key_of_line
 from pytest_dbcluster.reporting.resume.earlier_tries import EarlierTries
 from pytest_dbcluster.reporting.resume.recall import Recall
 from pytest_dbcluster.reporting.tables import closing, no_worse
-from pytest_dbcluster.reporting.tables.no_worse import MARGIN, WIDEST, ComparedWorkload, Result, test_of
+from pytest_dbcluster.reporting.tables.no_worse import MARGIN, ComparedWorkload, Result, test_of
 from pytest_dbcluster.reporting.unwritten import Unwritten
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.capacity.objective import Objective
@@ -62,7 +63,6 @@ from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.testbed.why.why_testbed import ServerComparer
 from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
-ROOM = 1.1  # a wider margin / the difference of equal clusters, as log ratios
 SHARE = "70 %"  # arrival rate of the open loop
 RATE = "its arrival rate"  # what has changed for an answer, in messages
 OPERATIONS = 300  # of a round for p95; it needs 200, see rounds.metrics.require_operations
@@ -73,8 +73,6 @@ ROUNDS_SHARE = 0.95  # of --seconds: the last block ends after it, and then the 
 SHARE_OF_TIME = "its share of --seconds"  # the limit of a workload's measured seconds, in messages
 STEP = 10  # seconds; an advised --seconds is a multiple of it
 BETWEEN = 10.0  # seconds between two lines of progress, unless a claim is judged
-CANDIDATE, BASELINE = 1, 0
-
 
 OUTCOMES: Mapping[Result, run_document.Outcome] = MappingProxyType(
     {Result.NO_WORSE: "holds", Result.WORSE: "refuted", Result.UNKNOWN: "inconclusive"}
@@ -300,7 +298,7 @@ class Comparison:
         try:
             closed = self._measurement(workload, test, (end - now) * (CLOSED_SHARE if two_answers else 1.0))
             self._note(closed)
-            throughput = _no_slower(closed, None)
+            throughput = guards.no_slower(closed, None)
             closer = series_of(closed)[CANDIDATE].against(series_of(closed)[BASELINE])
             self._note(closed)
             again = remarks.try_line(throughput.tries, closed.rules.alpha)
@@ -353,7 +351,7 @@ class Comparison:
             tail = with_seconds(workload.at_rate(rate.rate), length)
             measurement = self._measurement(tail, test, seconds, rate)
             try:
-                return _no_slower(measurement, no_worse.TAIL)
+                return guards.no_slower(measurement, no_worse.TAIL)
             except metrics.TooFewOperations as error:
                 longer = max(metrics.seconds_needed(rounds, no_worse.TAIL, str(tail)) for rounds in measurement.rounds)
                 if not length < longer < math.inf:
@@ -436,44 +434,6 @@ def rules_of(seed: int, seconds: float, over: Callable[[], str], *, seconds_in_a
         return f"{needed} s, with about --seconds {STEP * math.ceil((seconds_in_all + more) / STEP)}"
 
     return Rules(seed, budget=seconds, run_over=over, budget_name=SHARE_OF_TIME, larger_budget=larger)
-
-
-def _no_slower(measurement: Measurement, metric: str | None) -> Answer:
-    """Claim ``MARGIN``, or ``WIDEST`` if equal clusters can differ by ``MARGIN``.
-
-    A latency can have a wider margin, which can show that the candidate is worse. Raises Inconclusive if the throughput
-    of equal clusters can differ by ``WIDEST``. It raises it too if the time is too short for the first look.
-    """
-    series: list[Series] = series_of(measurement)
-    difference = measurement.source.cluster_difference(CANDIDATE, BASELINE, metric=metric or measurement.metric)
-    wider = [] if difference is None or metric is None else [-math.expm1(-ROOM * difference.bound)]
-    for margin in (MARGIN, WIDEST, *wider):
-        guard = kinds.no_slower_than(margin)
-        if difference is None or not difference.refuses(guard.kind, guard.margins):
-            question = Question(guard, CANDIDATE, BASELINE, metric or measurement.metric)
-            if measurement.recall(question) is None:
-                _require_time(measurement, guard)
-            answer = series[CANDIDATE].no_slower_than(series[BASELINE], by=margin, metric=metric)
-            answer.report()  # no test reads it
-            measurement.end()
-            return answer
-    assert difference is not None
-    raise Inconclusive(
-        f"cannot answer: equal clusters can differ by {percent(difference.bound)} (1 in {ONE_IN}; "
-        f"{difference.source}), and no worse means slower by {100 * WIDEST:.0f} % at most; run "
-        f"{difference.command or 'dbcluster calibrate'}"
-    )
-
-
-def _require_time(measurement: Measurement, guard: Claim) -> None:
-    """Raise Inconclusive if the time of this workload ends before the first look for any length of rounds."""
-    rules, source = measurement.rules, measurement.source
-    seconds = reach.shortest_round(source.round_seconds, source.free_length)
-    if seconds is None:
-        return
-    look = reach.first_look(guard, rules.alpha, measurement.drawing.instances)
-    if why := reach.beyond_budget(look, 2, seconds, rules.budget, given=False, larger=rules.larger_budget):
-        raise Inconclusive(why)
 
 
 @dataclasses.dataclass

@@ -28,6 +28,7 @@ from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
 from pytest_dbcluster.rounds import busy_machine
 from pytest_dbcluster.system import block_devices, cgroups, ports, probes
 from pytest_dbcluster.system.cgroups import POWERS, Limits
+from pytest_dbcluster.testbed.why import cpu_stacks
 
 NO_CONTAINERS = "--db-provisioner container cannot run here"
 NO_GUESTS = "--db-provisioner vm cannot run here"
@@ -75,6 +76,7 @@ def findings(directory: Path | None = None) -> list[Finding]:
         containers,
         netem,
         guests,
+        perf,
         lambda: limits(cgroups.find(path)),
         port_range,
         listeners,
@@ -190,6 +192,17 @@ def netem() -> Finding:
         return Finding("netem", "unknown: this machine permits no network namespace", f"no RTT claims: {reason}")
     reason = kernel_router.why_not()
     return Finding("netem", f"no ({reason}); a guest delays packets between nodes" if reason else "yes")
+
+
+def perf() -> Finding:
+    """Whether perf may sample the CPU of servers."""
+    reason = "" if shutil.which(cpu_stacks.PERF) else cpu_stacks.NOT_INSTALLED
+    with contextlib.suppress(OSError, ValueError):
+        value = int(Path(cpu_stacks.PERMISSION).read_text())
+        reason = reason or cpu_stacks.forbidden(value, root=os.geteuid() == 0)
+    return Finding(
+        "perf", "no" if reason else "yes", f"--db-why has no CPU time by function: {reason}" if reason else ""
+    )
 
 
 def guests() -> Finding:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from pytest_dbcluster.measuring.why.observation import PlanStep, StatementCounts
+from pytest_dbcluster.measuring.why.stacks import ComparedStack
 
 MANY_ROWS = 2.0  # a plan matters if the rows examined differ by this factor
 ORDER = 10.0  # expected rows that differ by less are the same plan
@@ -105,6 +106,15 @@ class ServerComparison:
     status: tuple[ComparedFigure, ...] = ()
     """The status variables that moved; the largest ratio first."""
 
+    stacks: tuple[ComparedStack, ...] = ()
+    """The functions that took CPU time, with their callers; in the order of their names."""
+
+    cpu: str = ""
+    """A sentence about their CPU time; empty if there are no stacks."""
+
+    no_stacks: str = ""
+    """Why there are no stacks; empty if there are some."""
+
     @property
     def lines(self) -> list[str]:
         """The largest differences as lines."""
@@ -113,9 +123,10 @@ class ServerComparison:
         rounds = f"{self.rounds} extra {'round' if self.rounds == 1 else 'rounds'} of each"
         how = "; ".join((rounds, *self.remarks))
         title = f"what differs most on the servers, {self.baseline} v {self.candidate} ({how})"
+        cpu = [self.cpu] if self.cpu else []
         if not self.largest:
-            return [f"{title}: no statement, plan, wait or status moved"]
-        return [f"{title}:", *(f"{number}. {text}" for number, text in enumerate(self.largest, 1))]
+            return [f"{title}: no statement, plan, wait or status moved", *cpu]
+        return [f"{title}:", *(f"{number}. {text}" for number, text in enumerate(self.largest, 1)), *cpu]
 
 
 def plans_differ(one: Sequence[PlanStep], other: Sequence[PlanStep]) -> bool:

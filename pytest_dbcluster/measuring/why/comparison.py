@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pytest_dbcluster.measuring.why import wording
 from pytest_dbcluster.measuring.why.compared import ComparedFigure, ComparedStatement, ServerComparison
 from pytest_dbcluster.measuring.why.observation import ObservedRound, ObservedVariant, StatementCounts
+from pytest_dbcluster.measuring.why.stacks import compare_stacks
 
 LEAST_RATIO = 1.1  # of the means of something that moved
 LEAST_SHARE = 0.02  # of the time of all statements: a smaller difference is not among the largest
@@ -31,15 +32,16 @@ GAUGES = re.compile(
 
 
 def compare_servers(
-    baseline: ObservedVariant, candidate: ObservedVariant, remarks: Sequence[str] = ()
+    baseline: ObservedVariant, candidate: ObservedVariant, remarks: Sequence[str] = (), no_stacks: str = ""
 ) -> ServerComparison:
-    """Compare two variants that were observed with the same workload."""
+    """Compare two variants that were observed with the same workload. no_stacks: why they have no stacks."""
     both = (baseline, candidate)
     statements = _statements(both)
     waits = _figures(both, lambda done: done.counts.waits)
     least = 1 / max(1, min(sum(done.operations for done in one.rounds) for one in both))
     status = [one for one in _figures(both, lambda done: done.counts.status) if one.moved and _counts(one, least)]
     status.sort(key=lambda one: -abs(math.log((one.candidate + least) / (one.baseline + least))))
+    stacks = compare_stacks(baseline.stacks, candidate.stacks)
     return ServerComparison(
         baseline.name,
         candidate.name,
@@ -49,6 +51,9 @@ def compare_servers(
         statements=tuple(statements[:MOST_STATEMENTS]),
         waits=tuple(waits[:MOST_WAITS]),
         status=tuple(status[:MOST_STATUS]),
+        stacks=stacks,
+        cpu=wording.cpu(stacks),
+        no_stacks=no_stacks,
     )
 
 

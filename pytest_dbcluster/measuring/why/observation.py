@@ -7,6 +7,8 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 
+from pytest_dbcluster.measuring.why.stacks import Stacks
+
 # What servers print between the words of a digest; a statement is shown without it.
 SPACES = re.compile(r"(?<=[(.]) | (?=[,).])")
 
@@ -126,3 +128,6 @@ class ObservedVariant:
 
     plans: Mapping[str, tuple[PlanStep, ...]]
     """By statement, its plan; without the statements that EXPLAIN does not accept."""
+
+    stacks: Stacks = dataclasses.field(default_factory=dict)
+    """The CPU seconds per operation by functions; empty if they are not known."""

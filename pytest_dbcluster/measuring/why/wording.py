@@ -9,6 +9,7 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.formatting import NOTHING, elide
 from pytest_dbcluster.measuring.why.compared import ComparedFigure, ComparedStatement, steps_differ
 from pytest_dbcluster.measuring.why.observation import PlanStep
+from pytest_dbcluster.measuring.why.stacks import ComparedStack, function_times
 
 LONGEST = 72  # characters of a statement in a sentence
 FULL_SCAN, INDEX_SCAN = "ALL", "index"  # types of access
@@ -42,6 +43,15 @@ def status(one: ComparedFigure) -> str:
     """The sentence about a status variable."""
     ratio = ratio_text(one.baseline, one.candidate)
     return f"{one.name}: {_number(one.baseline)} v {_number(one.candidate)} per operation ({ratio})"
+
+
+def cpu(stacks: Sequence[ComparedStack]) -> str:
+    """The sentence about the CPU time of the servers, and the function whose own time differs most."""
+    if not stacks:
+        return ""
+    whole = times(sum(one.baseline for one in stacks), sum(one.candidate for one in stacks))
+    first = function_times(stacks)[0]
+    return f"CPU of the servers: {whole}; in {first.name} itself: {times(first.baseline, first.candidate)}"
 
 
 def plan_text(plan: Sequence[PlanStep]) -> str:

@@ -17,11 +17,12 @@ from pytest_dbcluster.formatting import NOTHING, amount
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.why import wording as servers
 from pytest_dbcluster.measuring.why.compared import ComparedFigure, ServerComparison
+from pytest_dbcluster.measuring.why.stacks import FunctionTime, function_times
 from pytest_dbcluster.reasons import Advice
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.charts import capacity as capacity_chart
 from pytest_dbcluster.reporting.charts import claim as claim_chart
-from pytest_dbcluster.reporting.charts import colours, timeline
+from pytest_dbcluster.reporting.charts import colours, flame, timeline
 from pytest_dbcluster.reporting.charts import latency as latency_chart
 from pytest_dbcluster.reporting.charts.timeline import Samples
 from pytest_dbcluster.reporting.page import causes, words
@@ -60,6 +61,7 @@ SERVER_COLUMNS = (
     "on disk",
     "lock, ms",
 )
+MOST_FUNCTIONS = 15
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +102,9 @@ class ClaimView:
 
     hosts: str = ""
     """CPU, disk and network of each host in every second."""
+
+    flame: str = ""
+    """The CPU time of the servers by function, in extra rounds."""
 
     closer: ClaimRecord | None = None
     """Of a guard of ``dbcluster compare``, the comparison after all rounds, whose figures are shown; otherwise None."""
@@ -346,6 +351,7 @@ def view(
         "latency": latency_chart.svg(latencies, f"{key}-latency"),
         "capacity": capacity_chart.svg(curves, f"{key}-capacity"),
         "timeline": samples and timeline.svg(samples, shown.rounds, f"{key}-timeline"),
+        "flame": record.servers and flame.svg(record.servers.stacks),
         "hosts": samples and timeline.hosts_svg(samples, shown.rounds, f"{key}-hosts"),
     }
     drawn = {name: colours.apply_theme(svg or "") for name, svg in charts.items()}
@@ -396,6 +402,7 @@ def _server_tables(found: ServerComparison) -> list[tuple[str, Table]]:
         for one in every
         if one.has_other_plan
     ]
+    functions = tuple(_figure_row(one, 1e3) for one in function_times(found.stacks)[:MOST_FUNCTIONS])
     waits = tuple(_figure_row(one, 1e3) for one in found.waits)
     status = tuple(_figure_row(one, 1.0) for one in found.status)
     return [
@@ -403,6 +410,7 @@ def _server_tables(found: ServerComparison) -> list[tuple[str, Table]]:
         (f"Statements, {' v '.join(names)}, per operation", Table(SERVER_COLUMNS, tuple(statements))),
         ("Waits by event, milliseconds per operation", Table(("event", *names, "ratio"), waits)),
         ("Status that moved, per operation", Table(("variable", *names, "ratio"), status)),
+        ("CPU by function itself, milliseconds per operation", Table(("function", *names, "ratio"), functions)),
     ]
 
 
@@ -411,8 +419,8 @@ def _two(baseline: float, candidate: float) -> str:
     return f"{words.figure(baseline)} v {words.figure(candidate)}" if baseline or candidate else NOTHING
 
 
-def _figure_row(one: ComparedFigure, unit: float) -> tuple[str, ...]:
-    """The row of a wait or a status variable."""
+def _figure_row(one: ComparedFigure | FunctionTime, unit: float) -> tuple[str, ...]:
+    """The row of a wait, a status variable or a function."""
     values = (words.figure(unit * one.baseline), words.figure(unit * one.candidate))
     return (one.name, *values, servers.ratio_text(one.baseline, one.candidate))
 

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
+import math
 import time
 from collections.abc import Callable, Iterable
 
@@ -15,17 +17,20 @@ from pytest_dbcluster.errors import ConfigError, DBClusterError, Inconclusive, S
 from pytest_dbcluster.measuring.why.compared import ServerComparison
 from pytest_dbcluster.measuring.why.comparison import compare_servers
 from pytest_dbcluster.measuring.why.observation import ObservedRound, ObservedVariant, PlanStep
+from pytest_dbcluster.measuring.why.stacks import Stacks
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.testbed.pool import Running
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.testbed.why import plans, readings
+from pytest_dbcluster.testbed.why import cpu_stacks, plans, readings
 from pytest_dbcluster.testbed.why.readings import StatementExample
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 SCHEMA = "performance_schema"
 MOST_ROUNDS, MOST_SECONDS = 3, 60.0  # of each variant; of all extra rounds, if they suffice for one of each
+MOST_SAMPLED = 5.0  # seconds of each variant whose CPU is sampled
 FIRST_BLOCK = 1_000_000  # of these rounds; claims have fewer blocks, so their inputs are others
+SAMPLED_BLOCK = 2_000_000  # the first block of the rounds with samples
 WARM_UP = -1  # the block of the first round on a new cluster, which is not read
 SEPARATE = "separate servers with performance_schema=ON"
 AS_TEXT = "statements sent as text"
@@ -49,6 +54,8 @@ class WhyTestbed(Testbed):
         self.variants = [self._with_schema(variant) for variant in of.variants]
         self._texts = {workload: as_text(workload) for workload in of._workloads}
         self._read: dict[int, ObservedRound] = {}  # by variant, its last round
+        self._sampled: dict[int, Stacks] = {}  # by variant, of its last round with samples
+        self._sampling = 0.0  # the usual seconds of a round while rounds are sampled
 
     def _with_schema(self, variant: Variant) -> Variant:
         """The variant itself if its servers have performance_schema on; otherwise the same with it on."""
@@ -85,10 +92,28 @@ class WhyTestbed(Testbed):
     def observe(self, variant: int, block: int) -> ObservedRound:
         """Run one round of a variant, and return what the servers counted in it. Raises SeriesVoid for a void round."""
         self._read.pop(variant, None)
-        done = self._draw_one(variant, block)
-        if done.void:
-            raise SeriesVoid(f"an extra round is void: {done.void}")
+        self._draw_counting(variant, block)
         return self._read[variant]
+
+    def sample(self, variant: int, block: int, seconds: float) -> Stacks:
+        """Run one round of a variant with samples of its servers' CPU; return its CPU seconds per operation.
+
+        seconds: the usual time of a round. Raises SeriesVoid for a void round, and Unsupported without samples.
+        """
+        self._sampling = seconds
+        try:
+            self._draw_counting(variant, block)
+        finally:
+            self._sampling = 0.0
+        return self._sampled.pop(variant)
+
+    def why_not_sampled(self, variants: Iterable[int]) -> str:
+        """Why the CPU of these variants' servers cannot be sampled; empty if it can be tried."""
+        return next(filter(None, (cpu_stacks.why_not(self._prepare(one, 0).cluster.nodes) for one in variants)), "")
+
+    def _draw_counting(self, variant: int, block: int) -> None:
+        if why := self._draw_one(variant, block).void:
+            raise SeriesVoid(f"an extra round is void: {why}")
 
     def _draw_one(self, variant: int, block: int) -> Round:
         running = self._prepare(variant, 0)
@@ -98,6 +123,13 @@ class WhyTestbed(Testbed):
     def _run_round(self, workload: Workload, setting: Setting, *, variant: str, block: int, position: int) -> Round:
         """The round of Testbed, with its statements as text, between two readings."""
         nodes, number, run = setting.cluster.nodes, self.names.index(variant), super()._run_round
+        if self._sampling:
+            recording = cpu_stacks.Recording(nodes, self._sampling)
+            with recording.running():
+                done = run(self._texts[workload], setting, variant=variant, block=block, position=position)
+            operations = max(1, done.outcome.operations)
+            self._sampled[number] = {names: taken / operations for names, taken in recording.stacks.items()}
+            return done
         if self.variants[number] in self.separate:
             readings.keep_examples(nodes)
         before = readings.read(nodes)
@@ -179,10 +211,33 @@ class ServerComparer:
                     rounds[variant].append(testbed.observe(variant, FIRST_BLOCK + block))
                     examples[variant] |= testbed.examples(variant)
             found = {variant: testbed.plans(variant, shared_examples(examples, variant, both)) for variant in both}
+            stacks, no_stacks = self._stacks(testbed, both, seconds)
         finally:
             testbed.close()
-        one, other = (ObservedVariant(testbed.names[each], tuple(rounds[each]), found[each]) for each in both)
-        return compare_servers(one, other, testbed.remarks)
+        one, other = (
+            ObservedVariant(testbed.names[each], tuple(rounds[each]), found[each], stacks.get(each, {}))
+            for each in both
+        )
+        return compare_servers(one, other, testbed.remarks, no_stacks)
+
+    def _stacks(self, testbed: WhyTestbed, both: tuple[int, int], seconds: float) -> tuple[dict[int, Stacks], str]:
+        """By variant, the mean of its rounds with samples; without any, the reason."""
+        number = max(1, min(MOST_ROUNDS, math.ceil(MOST_SAMPLED / max(seconds, 0.001))))
+        try:
+            if why := testbed.why_not_sampled(both):
+                raise Unsupported(why)
+            self._of._progress(
+                f"{testbed.load}: {formatting.quantity(number, 'extra round')} of each variant, in which perf samples "
+                f"the CPU of the servers, about {formatting.duration(2 * number * seconds)}"
+            )
+            found: dict[int, dict[tuple[str, ...], float]] = {each: collections.defaultdict(float) for each in both}
+            for block in range(number):
+                for variant in both[:: -1 if block % 2 else 1]:
+                    for functions, taken in testbed.sample(variant, SAMPLED_BLOCK + block, seconds).items():
+                        found[variant][functions] += taken / number
+        except DBClusterError as error:
+            return {}, str(error).partition("\n")[0]
+        return dict(found), ""
 
 
 def shared_examples(

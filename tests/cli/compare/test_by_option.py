@@ -11,22 +11,27 @@ import pytest
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.factorial.judging import judge
 from pytest_dbcluster.claims.verdict import Terms
-from pytest_dbcluster.cli.compare import by_option
-from pytest_dbcluster.cli.compare.by_option import Differing, OptionAnswer, OptionRole
+from pytest_dbcluster.cli.compare import by_option, guards
+from pytest_dbcluster.cli.compare.by_option import AloneAnswer, Differing, OptionAnswer, OptionRole
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.factorial.effects import InteractionEstimate
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.spec import ClusterSpec
 from tests.claims.factorial.test_contrasts import trial_of
+from tests.support.facts import missing
+from tests.support.fakes import FakeSource, noisy
 
 OPTIONS = {"flush": ("1", "2"), "binlog": ("1", "0"), "hash": ("0", "1")}
 NAMES = ("current", "candidate")
+SERVER = ClusterSpec("standalone")
 
 
 def answered(gains, interactions=(), blocks=10, sd=0.02):
     """The rows of three options with these log gains."""
     trial, terms = trial_of(gains, blocks, sd=sd), Terms(0.0005 / 6, out_of_budget="--seconds 60 are over")
     verdicts = {name: judge(kinds.effect_same_as(0.05), trial, terms, number) for number, name in enumerate(OPTIONS)}
-    return OptionAnswer("tpcc", by_option.rows(Differing(OPTIONS, ()), verdicts, interactions))
+    return OptionAnswer("tpcc", by_option.rows(Differing(OPTIONS, (), SERVER), verdicts, interactions))
 
 
 def test_options_are_ranked_by_their_share_of_the_difference():
@@ -66,6 +71,24 @@ def test_an_option_that_needs_another_one_says_so():
         "binlog": "only together with flush",
         "hash": "does nothing measurable (within 5 %)",
     }
+
+
+def alone(ratio, sd=0.01):
+    """The line about two of five options, alone against all of them, which are this many times as fast."""
+    source = FakeSource(("some", "all"), noisy(1.0, 1 / ratio, sd=sd))
+    answer = guards.same(Measurement(source, Rules(seed=1, budget=40)))
+    return AloneAnswer(("flush", "binlog"), 5, answer.verdict).text
+
+
+def test_the_options_that_carry_it_are_compared_alone():
+    """With all options that differ: equally fast, not equally fast, or the reason why it is open."""
+    facts = ("flush and binlog alone against all 5 options: equally fast within 5 % (0.99", "x, 90 % 0.9")
+    assert missing(alone(1.0), *facts) == []
+    assert missing(alone(1.5), "not equally fast, 1.", "the other options matter together") == []
+    assert missing(alone(1.0, sd=0.5), "could not tell, ", "budget of 40 s") == []
+    left = AloneAnswer(("flush",), 2, None, "0 s are left")
+    answer = dataclasses.replace(answered([0.3, 0.0, 0.0]), alone=left)
+    assert by_option.table(answer, NAMES)[-1] == "flush alone against all 2 options: could not tell: 0 s are left"
 
 
 def test_an_open_option_has_the_reason():

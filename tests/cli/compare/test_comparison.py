@@ -16,7 +16,8 @@ from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.cli.compare import command as compare
 from pytest_dbcluster.cli.compare import comparison
-from pytest_dbcluster.cli.compare.comparison import Comparison, _no_slower, rules_of
+from pytest_dbcluster.cli.compare.comparison import Comparison, rules_of
+from pytest_dbcluster.cli.compare.guards import no_slower
 from pytest_dbcluster.errors import Inconclusive, LockHeld, ProvisionError
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
@@ -39,7 +40,7 @@ from tests.support.results import compared_shop
 @pytest.mark.parametrize(("percent", "margin"), [(None, 0.05), (3.9, 0.05), (5.5, 0.10)])
 def test_the_margin_is_one_that_clusters_can_decide(percent, margin):
     """Where equal clusters can differ by 5 %, the guard is asked for 10 %."""
-    assert _no_slower(apart_by(percent), None).claim.margin == margin
+    assert no_slower(apart_by(percent), None).claim.margin == margin
 
 
 def test_clusters_that_differ_by_10_per_cent_decide_nothing():
@@ -47,7 +48,7 @@ def test_clusters_that_differ_by_10_per_cent_decide_nothing():
     measurement = apart_by(12.0)
 
     with pytest.raises(Inconclusive) as raised:
-        _no_slower(measurement, None)
+        no_slower(measurement, None)
     facts = ("12.0 % (1 in 200; assumed)", "slower by 10 % at most", "run dbcluster calibrate")
     assert missing(raised.value, *facts) == []
     assert measurement.source.rounds == []
@@ -58,7 +59,7 @@ def test_a_second_metric_that_clusters_differ_in_can_still_be_worse(times, outco
     """Its margin lies beyond the difference, so it never counts as no worse; three times as long is worse."""
     measurement = apart_by(40.0)
     measurement.source.seconds = noisy(1.0, times, sd=0.01)
-    found = _no_slower(measurement, "drained_throughput").verdict
+    found = no_slower(measurement, "drained_throughput").verdict
 
     assert found.outcome is outcome
     assert certain_margin(found) > WIDEST
@@ -68,7 +69,7 @@ def test_a_second_metric_that_clusters_differ_in_can_still_be_worse(times, outco
 def test_a_used_time_is_named_by_the_option_of_the_command():
     """The texts of a comparison name ``--seconds``; ``--db-budget`` is an option of a test run."""
     source = FakeSource(("old", "new"), noisy(1.0, 1.0, sd=0.5))
-    answer = _no_slower(Measurement(source, rules_of(1, 16.0, str, seconds_in_all=60.0)), None)
+    answer = no_slower(Measurement(source, rules_of(1, 16.0, str, seconds_in_all=60.0)), None)
 
     assert answer.verdict.reason.startswith(
         "budget of 16 s of measured time (its share of --seconds): its next 4 pairs"
@@ -84,7 +85,7 @@ def test_a_time_without_a_first_look_says_how_much_it_takes(length):
     measurement = Measurement(source, rules_of(1, 18.0, str, seconds_in_all=60.0, workloads=2))
 
     with pytest.raises(Inconclusive) as raised:
-        _no_slower(measurement, None)
+        no_slower(measurement, None)
     assert "more than its budget of 18 s of measured time; the smallest budget is 8" in str(raised.value)
     assert re.search(r" 8\d s, with about --seconds 2[789]0$", str(raised.value))
     assert len(source.rounds) == (0 if length else 4)
@@ -108,7 +109,7 @@ def apart_by(percent):
 def answered(*seconds, sd=0.01, budget=40.0):
     """The answer on variants whose rounds take so many seconds."""
     source = FakeSource(("old", "new"), noisy(*seconds, sd=sd))
-    return no_worse.of_answer(_no_slower(Measurement(source, Rules(seed=1, budget=budget)), None))
+    return no_worse.of_answer(no_slower(Measurement(source, Rules(seed=1, budget=budget)), None))
 
 
 UNKNOWN = answered(1.0, 1.05, sd=0.5, budget=16.0)
@@ -281,9 +282,9 @@ def test_a_comparison_that_decided_nothing_is_a_try_of_the_next(monkeypatch, tmp
     made = Comparison(
         [types.SimpleNamespace(cluster_key=1)], pool, end=0.0, seconds=60.0, seed=1, progress=str, kept=kept
     )
-    asked = [_no_slower(made._measurement(TPCC(), "test", 20.0), None) for _ in range(2)]
+    asked = [no_slower(made._measurement(TPCC(), "test", 20.0), None) for _ in range(2)]
     noise.append(0.01)
-    decided, fresh = [_no_slower(made._measurement(TPCC(), "test", 90.0), None) for _ in range(2)]
+    decided, fresh = [no_slower(made._measurement(TPCC(), "test", 90.0), None) for _ in range(2)]
 
     assert {answer.verdict.outcome for answer in asked} == {claims.Outcome.INCONCLUSIVE}
     assert [answer.tries for answer in (*asked, decided, fresh)] == [1, 2, 3, 1]
@@ -294,8 +295,8 @@ def test_a_line_of_progress_names_the_claim_and_the_time():
     """Which metric is decided, how long the comparison has run, and how long all of it takes."""
     source, said = FakeSource(("old", "new"), noisy(1.0, 1.05, sd=0.1, seed=2)), []
     lines = comparison._Lines(said.append, lambda: 48.0, 300.0)
-    _no_slower(Measurement(source, Rules(seed=1), lines), None)
-    _no_slower(Measurement(source, Rules(seed=1), lines), "drained_throughput")
+    no_slower(Measurement(source, Rules(seed=1), lines), None)
+    no_slower(Measurement(source, Rules(seed=1), lines), "drained_throughput")
 
     assert said[1].startswith(f"{source.load}: no_slower_than, pair ")
     assert said[-1].startswith(f"{source.load}: no_slower_than drained_throughput, pair ")
@@ -305,7 +306,7 @@ def test_a_line_of_progress_names_the_claim_and_the_time():
 def test_a_line_of_progress_comes_every_ten_seconds_too():
     """From the warm-up on, so that nobody waits without a line until the first look."""
     source, said, clock = FakeSource(("old", "new"), noisy(1.0, 1.05, sd=0.1, seed=2)), [], itertools.count(0, 2.0)
-    _no_slower(Measurement(source, Rules(seed=1), comparison._Lines(said.append, lambda: next(clock), 300.0)), None)
+    no_slower(Measurement(source, Rules(seed=1), comparison._Lines(said.append, lambda: next(clock), 300.0)), None)
 
     assert [line.removeprefix(f"{source.load}: ") for line in said[:3]] == [
         "warm-up; 2 s of about 5 min",

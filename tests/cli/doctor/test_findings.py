@@ -43,7 +43,7 @@ def test_every_subject_is_answered(found):
     names = [each.name for each in found]
 
     assert names == [
-        "cores", "memory", "kernel", "data directory", "fsync", "containers", "netem", "guests",
+        "cores", "memory", "kernel", "data directory", "fsync", "containers", "netem", "guests", "perf",
         "host limits", "ip_local_port_range", "listening", "open files", "Python", "control driver", "packages", "load",
     ]  # fmt: skip
     assert all(each.value for each in found)
@@ -243,6 +243,29 @@ def test_netem_is_what_the_kernel_says(monkeypatch, reason, facts):
     finding = doctor.netem()
     assert (finding.name, finding.rules_out) == ("netem", "")
     assert missing(finding.value, *facts) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "user", "facts"),
+    [("3", 1000, ("is 3", "sudo sysctl kernel.perf_event_paranoid=2")), ("2", 1000, ()), ("4", 0, ())],
+)
+def test_perf_may_sample_where_the_kernel_permits_it(tmp_path, monkeypatch, setting, user, facts):
+    """Root always may; for others the setting decides, and its command is given."""
+    (tmp_path / "paranoid").write_text(f"{setting}\n")
+    monkeypatch.setattr(doctor.cpu_stacks, "PERMISSION", str(tmp_path / "paranoid"))
+    monkeypatch.setattr(doctor.shutil, "which", lambda program: f"/usr/bin/{program}")
+    monkeypatch.setattr(doctor.os, "geteuid", lambda: user)
+
+    finding = doctor.perf()
+    assert (finding.value, missing(finding.rules_out, *facts)) == ("no" if facts else "yes", [])
+
+
+def test_a_missing_perf_names_its_package(monkeypatch):
+    """It rules out only the part of ``--db-why`` that needs it."""
+    monkeypatch.setattr(doctor.shutil, "which", lambda program: None)
+    finding = doctor.perf()
+
+    assert (finding.value, missing(finding.rules_out, "--db-why", "linux-perf")) == ("no", [])
 
 
 def test_guests_without_a_kernel_name_the_command_that_fetches_it(tmp_path, monkeypatch):

@@ -75,9 +75,9 @@ def test_the_parts_of_a_workload_have_a_table():
 
 
 def test_what_servers_did_is_shown_in_tables():
-    """Plans that differ, statements, waits and status; a claim without extra rounds has none."""
+    """Plans that differ, statements, waits, status and functions; a claim without extra rounds has none."""
     tables = dict(claim_view.view(failed(servers=unindexed_comparison()), "claim1").servers)
-    plans, statements, waits, status = tables.values()
+    plans, statements, waits, status, functions = tables.values()
 
     assert plans.columns == ("statement", "indexed", "unindexed")
     assert [row[0] for row in plans.rows] == [CUSTOMER]
@@ -85,4 +85,5 @@ def test_what_servers_did_is_shown_in_tables():
     assert statements.rows[0][:5] == (CUSTOMER, "1 v 1", "0.05 v 0.9", "18.00x", "1 v 2000")
     assert {LOG, "idle"} <= {row[0] for row in waits.rows}
     assert status.rows == (("innodb_data_fsyncs", "1", "3", "3.00x"),)
+    assert functions.rows[0] == ("read_rows", "0.04", "0.8", "20.00x")
     assert claim_view.view(failed(), "claim1").servers == ()

@@ -1,5 +1,6 @@
 """The page as text, and its file."""
 
+import dataclasses
 import html
 import html.parser
 import re
@@ -363,8 +364,19 @@ def test_what_servers_did_is_folded(tmp_path, uncharted):
 
     title = "What differs on the servers: plans, statements, waits and status"
     assert missing(found["claim1"], title, "Statements whose plan differs", *made[0].servers.largest) == []
+    assert missing(found["claim1"], "in read_rows itself: 0.04 v 0.8 ms", "more on unindexed; blue: more on indexed") == []
     assert f"<details><summary>{title}" in text
+    assert 'aria-label="CPU time of the servers by function"' in text
     assert title not in found["claim2"]
+
+
+def test_a_comparison_without_cpu_samples_has_the_reason(tmp_path, uncharted):
+    """In place of the flame graph."""
+    unsampled = dataclasses.replace(unindexed_comparison(), stacks=(), no_stacks="perf is not installed")
+    text = report_page.html(sources.read_all([results(tmp_path / "run", [failed(servers=unsampled)])]))
+
+    assert "No CPU time by function: perf is not installed." in text
+    assert "Each function is above the one that called it" not in text
 
 
 def test_a_page_without_claims_needs_no_chart(tmp_path, monkeypatch):

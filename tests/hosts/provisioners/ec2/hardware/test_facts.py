@@ -124,7 +124,7 @@ def test_the_ping_of_this_machine_is_understood() -> None:
     """Its last line has the times."""
     path = f"{os.environ['PATH']}:/sbin:/usr/sbin:{Path(sys.executable).parent}"
     if not shutil.which("ping", path=path):
-        pytest.skip("there is no program ping here (scripts/ssh_client.sh fetches it)")
+        pytest.skip("there is no program ping here (scripts/ping.sh fetches it)")
     done = subprocess.run(
         ["sh", "-c", facts.PING % "127.0.0.1"], capture_output=True, text=True, check=False,
         env={**os.environ, "PATH": path},

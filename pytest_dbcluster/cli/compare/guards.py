@@ -1,0 +1,83 @@
+"""The guards of a comparison: which margin is claimed, and whether the time suffices for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from pytest_dbcluster.claims import kinds
+from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.claims.cluster_difference import ONE_IN, percent
+from pytest_dbcluster.errors import Inconclusive
+from pytest_dbcluster.measuring.answer import Answer
+from pytest_dbcluster.measuring.drawing import reach
+from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.measuring.question import Question
+from pytest_dbcluster.measuring.series import Series, series_of
+from pytest_dbcluster.reporting.tables.no_worse import MARGIN, WIDEST
+
+ROOM = 1.1  # a wider margin / the difference of equal clusters, as log ratios
+CANDIDATE, BASELINE = 1, 0
+
+# Claims a margin of the candidate and the baseline.
+Asks = Callable[[Series, Series, float], Answer]
+
+
+def no_slower(measurement: Measurement, metric: str | None) -> Answer:
+    """Claim that the candidate is not slower by ``MARGIN``.
+
+    The margin is ``WIDEST`` if equal clusters can differ by ``MARGIN``. That of a latency can be wider, which can show
+    that the candidate is worse. Raises Inconclusive if the throughput of equal clusters can differ by ``WIDEST``. It
+    raises it too if the time is too short for the first look.
+    """
+    difference = measurement.source.cluster_difference(CANDIDATE, BASELINE, metric=metric or measurement.metric)
+    wider = [] if difference is None or metric is None else [-math.expm1(-ROOM * difference.bound)]
+
+    def ask(candidate: Series, baseline: Series, margin: float) -> Answer:
+        return candidate.no_slower_than(baseline, by=margin, metric=metric)
+
+    return _narrowest(measurement, metric, [MARGIN, WIDEST, *wider], kinds.no_slower_than, ask)
+
+
+def same(measurement: Measurement) -> Answer:
+    """Claim that candidate and baseline are equally fast; margins and errors are those of ``no_slower``."""
+
+    def ask(candidate: Series, baseline: Series, margin: float) -> Answer:
+        return candidate.same_as(baseline, within=margin)
+
+    return _narrowest(measurement, None, [MARGIN, WIDEST], kinds.same_as, ask)
+
+
+def _narrowest(
+    measurement: Measurement, metric: str | None, margins: Sequence[float], kind: Callable[[float], Claim], ask: Asks
+) -> Answer:
+    """Claim the first margin that equal clusters permit."""
+    series = series_of(measurement)
+    difference = measurement.source.cluster_difference(CANDIDATE, BASELINE, metric=metric or measurement.metric)
+    for margin in margins:
+        guard = kind(margin)
+        if difference is None or not difference.refuses(guard.kind, guard.margins):
+            question = Question(guard, CANDIDATE, BASELINE, metric or measurement.metric)
+            if measurement.recall(question) is None:
+                _require_time(measurement, guard)
+            answer = ask(series[CANDIDATE], series[BASELINE], margin)
+            answer.report()  # no test reads it
+            measurement.end()
+            return answer
+    assert difference is not None
+    raise Inconclusive(
+        f"cannot answer: equal clusters can differ by {percent(difference.bound)} (1 in {ONE_IN}; "
+        f"{difference.source}), and no worse means slower by {100 * WIDEST:.0f} % at most; run "
+        f"{difference.command or 'dbcluster calibrate'}"
+    )
+
+
+def _require_time(measurement: Measurement, guard: Claim) -> None:
+    """Raise Inconclusive if the time of this workload ends before the first look for any length of rounds."""
+    rules, source = measurement.rules, measurement.source
+    seconds = reach.shortest_round(source.round_seconds, source.free_length)
+    if seconds is None:
+        return
+    look = reach.first_look(guard, rules.alpha, measurement.drawing.instances)
+    if why := reach.beyond_budget(look, 2, seconds, rules.budget, given=False, larger=rules.larger_budget):
+        raise Inconclusive(why)
