@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+import shutil
 import time
 from pathlib import Path
 
@@ -79,6 +81,20 @@ def test_a_guest_has_its_own_kernel_and_memory(guest, files):
     total = int(run(guest, files, "awk", "/MemTotal/ { print $2 }", "/proc/meminfo")[1]) * 1024
     assert 0.7 * MEMORY < total <= MEMORY
     assert run(guest, files, "cat", f"{files.directory}/.guest/root")[1].startswith("mount -t proc")
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_guest_has_one_core_if_taskset_is_installed(other, monkeypatch, installed):
+    """Its kernel and its programs run there; without ``taskset`` they may run on all cores of this process."""
+    if not installed:
+        monkeypatch.setattr(module.shutil, "which", lambda program: None)
+    elif not shutil.which("taskset"):
+        pytest.skip("there is no program taskset here (package util-linux)")
+    ours = os.sched_getaffinity(0)
+    pinned = Guest("node2", SYSTEM, other, GuestHardware(MEMORY, core=max(ours)))
+
+    assert os.sched_getaffinity(pinned.pid) == ({max(ours)} if installed else ours)
+    pinned.close()
 
 
 def test_a_guest_cannot_change_its_root(guest, files):
