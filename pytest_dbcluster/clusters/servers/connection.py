@@ -12,6 +12,7 @@ import functools
 import math
 import select
 import socket
+import struct
 import threading
 import time
 import weakref
@@ -29,6 +30,7 @@ READ_BYTES = 2**16
 BYTES = (bytes, bytearray)
 HEADER_BYTES = 4  # of a packet: three for its length, one for its number
 READ_TIMED_OUT = 3024  # the connector's error number
+MALFORMED = 2027  # the client's error number for an answer that it cannot read
 Result = tuple[list[str], list[tuple[Any, ...]]]  # column names in lower case, and rows
 
 
@@ -154,6 +156,8 @@ class Connection:
             raise NoAnswer(self.name, _text(statement), error.errno, WRITE_SECONDS) from None
         except errors.Error as error:
             raise SQLError(self.name, _text(statement), error.errno, error.msg or str(error)) from None
+        except (IndexError, struct.error) as error:  # the connector reads packets that it does not expect
+            raise SQLError(self.name, _text(statement), MALFORMED, f"malformed answer: {error}") from error
         return results
 
     def pairs(self, statement: str, seconds: float = STATEMENT_SECONDS) -> dict[str, str]:

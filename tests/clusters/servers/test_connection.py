@@ -11,6 +11,7 @@ import threading
 import time
 
 import pytest
+from mysql.connector.protocol import MySQLProtocol
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers import connection as connection_module
@@ -137,6 +138,20 @@ def test_the_first_statement_of_a_batch_that_fails_ends_it(standalone):
 
     assert connection.query("SELECT @n") == [(1,)]
     connection.close()
+
+
+def test_an_answer_that_cannot_be_read_is_a_lost_connection(standalone, monkeypatch):
+    """The next statement has a new connection, so it does not get the rest of this answer."""
+    sql = Connection("node1", standalone.nodes[0].endpoint)
+    assert sql.query("SELECT 1") == [(1,)]
+    with monkeypatch.context() as patched:
+        patched.setattr(MySQLProtocol, "parse_column", lambda *_: bytearray()[0])
+        with pytest.raises(SQLError, match="2027 malformed answer: ") as raised:
+            sql.batch(["SELECT 2", "SELECT 3"])
+
+    assert raised.value.lost
+    assert sql.query("SELECT 4") == [(4,)]
+    sql.close()
 
 
 def test_each_statement_of_a_batch_has_the_limit_of_the_batch(standalone):

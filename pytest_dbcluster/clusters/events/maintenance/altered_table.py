@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import time
 from typing import TYPE_CHECKING
 
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ ADD_INDEX = re.compile(rf"ADD\s+(?:UNIQUE\s+|FULLTEXT\s+)?(?:INDEX|KEY)\s+({NAME
 ADD_COLUMN = re.compile(rf"ADD\s+COLUMN\s+({NAME})\s", re.IGNORECASE)
 COUNTER = re.compile(r" AUTO_INCREMENT=\d+")  # the rows of the load move it
 SYSTEM = "('information_schema', 'mysql', 'performance_schema', 'sys')"
+DEADLOCK = 1213  # also for a statement that a change of its table ends
+STATE_SECONDS = 10.0  # for the description of a table that changes
 TABLE_IDS = {"mariadb": "innodb_sys_tables", "mysql": "innodb_tables"}  # by vendor
 
 
@@ -96,10 +101,22 @@ def quote(schema: str, table: str) -> str:
 def state(node: Node, schema: str, table: str) -> TableState:
     """Return the table as this node has it. Raises SQLError if the node does not have it."""
     ids = TABLE_IDS[node.dialect.vendor]
-    [[[_, definition]], rows] = node.batch(
-        [
-            f"SHOW CREATE TABLE {quote(schema, table)}",
-            f"SELECT table_id FROM information_schema.{ids} WHERE name = '{schema}/{table}'",
-        ]
-    )
+    statements = [
+        f"SHOW CREATE TABLE {quote(schema, table)}",
+        f"SELECT table_id FROM information_schema.{ids} WHERE name = '{schema}/{table}'",
+    ]
+    limit = time.monotonic() + STATE_SECONDS
+    with node.separate() as connection:
+        if "wsrep_provider" in node.options:
+            # A change that arrives ends SHOW CREATE TABLE. MariaDB 10.11 runs it again by default, after its row was
+            # sent, so the answer has two results in one.
+            connection.query("SET SESSION wsrep_retry_autocommit = 0")
+        while True:
+            try:
+                [[[_, definition]], rows] = connection.batch(statements)
+                break
+            except SQLError as error:
+                if error.number != DEADLOCK or time.monotonic() > limit:
+                    raise
+                wait.raise_if_interrupted()
     return TableState(COUNTER.sub("", definition), str(rows[0][0]) if rows else "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from pytest_dbcluster.clusters.events.maintenance import altered_table
@@ -70,3 +72,30 @@ def test_a_state_ignores_the_rows_of_the_load(standalone):
             altered_table.find_schema(node, altered_table.AlterTable("mysql2", "one", "FORCE"))
     finally:
         node.query("DROP DATABASE altered_state")
+
+
+def test_a_table_is_described_while_changes_arrive(galera2):
+    """Each change ends the statements of its table on the other node, so they run again."""
+    writer, other = galera2.nodes
+    writer.query("CREATE DATABASE altered_often")
+    over = threading.Event()
+
+    def change():
+        with writer.separate() as connection:
+            while not over.is_set():
+                connection.query("ALTER TABLE altered_often.one ADD INDEX by_n (n)")
+                connection.query("ALTER TABLE altered_often.one DROP INDEX by_n")
+
+    changing = threading.Thread(target=change)
+    try:
+        writer.query("CREATE TABLE altered_often.one (id INT PRIMARY KEY, n INT)")
+        other.query("SET SESSION wsrep_sync_wait = 1")
+        other.query("SELECT 1 FROM altered_often.one")
+        changing.start()
+        found = {altered_table.state(other, "altered_often", "one").definition for _ in range(300)}
+    finally:
+        over.set()
+        changing.join()
+        other.query("SET SESSION wsrep_sync_wait = DEFAULT")
+        writer.query("DROP DATABASE altered_often")
+    assert sorted("by_n" in definition for definition in found) == [False, True]
