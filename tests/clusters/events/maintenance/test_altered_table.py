@@ -91,11 +91,11 @@ def test_a_table_is_described_while_changes_arrive(galera2):
         writer.query("CREATE TABLE altered_often.one (id INT PRIMARY KEY, n INT)")
         other.query("SET SESSION wsrep_sync_wait = 1")
         other.query("SELECT 1 FROM altered_often.one")
+        other.query("SET SESSION wsrep_sync_wait = DEFAULT")
         changing.start()
         found = {altered_table.state(other, "altered_often", "one").definition for _ in range(300)}
     finally:
         over.set()
         changing.join()
-        other.query("SET SESSION wsrep_sync_wait = DEFAULT")
         writer.query("DROP DATABASE altered_often")
     assert sorted("by_n" in definition for definition in found) == [False, True]
