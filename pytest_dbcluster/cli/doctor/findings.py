@@ -199,7 +199,7 @@ def perf() -> Finding:
     reason = "" if shutil.which(cpu_stacks.PERF) else cpu_stacks.NOT_INSTALLED
     with contextlib.suppress(OSError, ValueError):
         value = int(Path(cpu_stacks.PERMISSION).read_text())
-        reason = reason or cpu_stacks.forbidden(value, root=os.geteuid() == 0)
+        reason = reason or cpu_stacks.setting_to_change(value, root=os.geteuid() == 0)
     return Finding(
         "perf", "no" if reason else "yes", f"--db-why has no CPU time by function: {reason}" if reason else ""
     )

@@ -26,6 +26,8 @@ BEGIN_SECONDS, END_SECONDS, READ_SECONDS = 10.0, 10.0, 120.0
 NOT_INSTALLED = "perf is not installed (Debian: linux-perf, Ubuntu: linux-tools-generic)"
 PERMISSION = "/proc/sys/kernel/perf_event_paranoid"
 PERMITTED = 2  # the highest value with which users may sample their own processes
+ORDERS, ANSWERS = "perf.orders", "perf.answers"  # pipes to perf and from it, in the directory of the host
+ENABLE = 'echo enable >"$1" && read -r answer <"$2"'
 SAMPLE, FRAME = re.compile(r"\s*(\d+)\s*$"), re.compile(r"\s+[0-9a-f]+ (.+) \((.*)\)$")
 NO_NAME = "[unknown]"
 # Its callers start the thread. A stack that is deeper than STACK lacks them, and would be drawn apart.
@@ -42,8 +44,8 @@ def why_not(nodes: Sequence[Node]) -> str:
     return ""
 
 
-def forbidden(value: int, *, root: bool) -> str:
-    """Why a user must not sample own processes, as the content of PERMISSION says; empty for no reason."""
+def setting_to_change(value: int, *, root: bool) -> str:
+    """The command that lets a user sample own processes; empty if that is permitted. value: that of PERMISSION."""
     if root or value <= PERMITTED:
         return ""
     return f"kernel.perf_event_paranoid is {value}; sudo sysctl kernel.perf_event_paranoid={PERMITTED}"
@@ -84,11 +86,11 @@ class Recording:
         # The kernel's clock is there in virtual machines too, whose processors often count no cycles.
         command = [PERF, "record", "-q", "-e", "cpu-clock", "-F", str(often), "--call-graph", f"dwarf,{STACK}"]
         # It samples from our word on, because the first samples of a short round would be lost.
-        orders, answers = _orders(host)
-        command += ["--delay", "-1", "--control", f"fifo:{orders},{answers}"]
+        # The pipes have no directory, because a comma in its name would end the name of the first pipe.
+        command += ["--delay", "-1", "--control", f"fifo:{ORDERS},{ANSWERS}"]
         command += ["--max-size", MOST_DATA, "-p", server, "-o", _data(host)]
         host.run(["rm", "-f", *_files(host)])
-        host.run(["mkfifo", "-m", "600", orders, answers])
+        host.run(["mkfifo", "-m", "600", *_pipes(host)])
         return host.spawn(command, log=_log(host), directory=host.directory)
 
 
@@ -100,13 +102,12 @@ def _log(host: Host) -> str:
     return f"{host.directory}/perf.log"
 
 
-def _orders(host: Host) -> tuple[str, str]:
-    """The pipes for our orders to perf, and for its answers."""
-    return f"{host.directory}/perf.orders", f"{host.directory}/perf.answers"
+def _pipes(host: Host) -> list[str]:
+    return [f"{host.directory}/{name}" for name in (ORDERS, ANSWERS)]
 
 
 def _files(host: Host) -> list[str]:
-    return [_data(host), _log(host), *_orders(host)]
+    return [_data(host), _log(host), *_pipes(host)]
 
 
 def _wait_begun(host: Host, process: Process) -> None:
@@ -121,9 +122,8 @@ def _wait_begun(host: Host, process: Process) -> None:
         if time.monotonic() > limit:
             raise Unsupported(f"perf has not begun within {BEGIN_SECONDS:.0f} s")
         time.sleep(0.01)
-    orders, answers = _orders(host)
     try:
-        host.run(["sh", "-c", f"echo enable >{orders} && read -r answer <{answers}"], seconds=BEGIN_SECONDS)
+        host.run(["sh", "-c", ENABLE, "sh", *_pipes(host)], seconds=BEGIN_SECONDS)
     except CommandFailed:
         raise Unsupported(f"perf does not sample: {_refusal(host)}") from None
 
@@ -131,7 +131,7 @@ def _wait_begun(host: Host, process: Process) -> None:
 def _refusal(host: Host) -> str:
     """The setting of the host's kernel that forbids sampling; without it the message of perf."""
     with contextlib.suppress(OSError, ValueError, ProvisionError):
-        if reason := forbidden(int(host.run(["cat", PERMISSION]).stdout), root=host.root):
+        if reason := setting_to_change(int(host.run(["cat", PERMISSION]).stdout), root=host.root):
             return reason
     with contextlib.suppress(FileNotFoundError):
         lines = host.pull(_log(host)).decode("utf-8", "replace").splitlines()
