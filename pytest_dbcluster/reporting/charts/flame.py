@@ -17,6 +17,7 @@ from pytest_dbcluster.reporting.charts.colours import BLUE, GRID, INK, PAPER, RE
 WIDTH, ROW = 960.0, 17.0  # units of the drawing; its height follows from the deepest stack
 NARROWEST = 0.6  # a narrower box is left out
 LETTER, PADDING = 6.4, 3.0  # of a text: the room for one character, and that on its left
+SHORTEST = 9  # characters of a cut name
 FAINT, STRONG = 0.1, 0.75  # opacity of the colour for an equal time, and for a time on one variant only
 WHOLE = "all servers"
 
@@ -73,7 +74,8 @@ def _draw(boxes: list[str], name: str, box: _Box, left: float, depth: int, unit:
     colour, opacity = REFUTED if more > 0 else BLUE, FAINT + (STRONG - FAINT) * abs(more)
     title = html.escape(f"{name}: {wording.times(box.baseline, box.candidate)}")
     place = f'x="{left:.1f}" y="{-ROW * (depth + 1):g}" width="{width:.1f}" height="{ROW:g}"'
-    shown = elide(name, int((width - 2 * PADDING) / LETTER)) if width > 2 * PADDING + 4 * LETTER else ""
+    room = int((width - 2 * PADDING) / LETTER)
+    shown = elide(name, room) if room >= min(SHORTEST, len(name)) else ""
     text = f'<text x="{left + PADDING:.1f}" y="{-ROW * depth - 5:g}" fill="{INK}">{html.escape(shown)}</text>'
     boxes.append(
         f'<g><title>{title}</title><rect {place} fill="{PAPER}" stroke="{GRID}"/>'
