@@ -51,7 +51,8 @@ def cpu(stacks: Sequence[ComparedStack]) -> str:
         return ""
     whole = times(sum(one.baseline for one in stacks), sum(one.candidate for one in stacks))
     first = function_times(stacks)[0]
-    return f"CPU of the servers: {whole}; in {first.name} itself: {times(first.baseline, first.candidate)}"
+    name = f"functions without a name in {first.name[1:-1]}" if first.name.startswith("[") else first.name
+    return f"CPU of the servers: {whole}; most different: {name}, {times(first.baseline, first.candidate)}"
 
 
 def plan_text(plan: Sequence[PlanStep]) -> str:

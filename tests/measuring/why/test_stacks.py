@@ -49,6 +49,8 @@ def test_a_sentence_names_the_function_that_differs_most():
     stacks = compare_stacks({READ: 1e-3, SORT: 1e-3}, {READ: 5e-3, SORT: 1e-3})
 
     assert wording.cpu(stacks) == (
-        "CPU of the servers: 2 v 6 ms per operation (3.00x); in read itself: 1 v 5 ms per operation (5.00x)"
+        "CPU of the servers: 2 v 6 ms per operation (3.00x); most different: read, 1 v 5 ms per operation (5.00x)"
     )
+    unnamed = compare_stacks({("[mysqld]",): 1e-3}, {("[mysqld]",): 2e-3})
+    assert "most different: functions without a name in mysqld, 1 v 2 ms" in wording.cpu(unnamed)
     assert wording.cpu(()) == ""
