@@ -11,7 +11,8 @@ ARGS ?=
 MAIN_RELEASE := mariadb:10.11
 # Programs of Debian's packages that tests need.
 CHROMIUM := scripts/program.sh chromium chromium "tests of the page"
-PERF := scripts/program.sh perf linux-perf "tests of CPU samples"
+# Ubuntu has another package for each kernel.
+PERF := ! apt-cache show linux-perf >/dev/null 2>&1 || scripts/program.sh perf linux-perf "tests of CPU samples"
 SSH := scripts/ping.sh && scripts/program.sh ssh openssh-client "tests on hosts with ssh"
 # The other releases of suites and tests.
 OTHER_RELEASES := mariadb:10.5 mariadb:11.8 mysql:9.7
@@ -57,10 +58,10 @@ tools: setup ## set up, fetch servers and tools, build images: what the tests ne
 	@$(BIN)/dbcluster fetch vm || [[ -z $${CI:-} ]]
 # Without stand-in hosts, which take root, and ssh their tests are skipped, each with the reason; CI requires both.
 	@{ $(BIN)/dbcluster fetch stand-in && $(SSH); } || [[ -z $${CI:-} ]]
-# Without perf the tests of CPU samples are skipped, each with the reason.
-	@$(PERF) || true
 # Without Chromium the tests that open the page are skipped, each with the command that installs it.
 	@$(CHROMIUM) || true
+# Without perf the tests of CPU samples are skipped, each with the reason.
+	@$(PERF) || true
 # Without Allure the tests of its page are skipped, each with the reason.
 	@$(BIN)/dbcluster fetch allure || true
 

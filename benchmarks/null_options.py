@@ -9,13 +9,17 @@ alpha.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks import ratios, stage
 from benchmarks.equal_variants import SHARED_TARGET, Count, claims_table
 from pytest_dbcluster import ClusterSpec, MySQLSlap, ReleaseName
+from pytest_dbcluster.errors import Inconclusive, SeriesVoid
+from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.drawing.levels import LevelPlan
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.factorial.effects import Effects
@@ -61,11 +65,21 @@ def measure(pool: Pool, load: Workload, names: Sequence[str], budget: float, cou
     usual = pool.resolution.defaults(pool.resolution.resolve(spec))
     variants = [pool.resolution.resolve(one) for one in levels.specs(spec, options, usual)]
     testbed = LevelTestbed(options, load, variants, pool, "quick", stage.tell)
-    measurement = Measurement(testbed, Rules(secrets.randbits(63), budget=budget), plan=LevelPlan())
+    rules = Rules(secrets.randbits(63), budget=budget)
+    rules = dataclasses.replace(rules, alpha=rules.alpha / len(options))
+    measurement = Measurement(testbed, rules, plan=LevelPlan())
     effects = Effects(measurement, options)
     for name in effects:
-        counts["same_as"].add("same_as", effects[name].same_as(within=WITHIN).verdict.outcome)
-        counts["beats"].add("beats", effects[name].beats().verdict.outcome)
+        asks: dict[str, Callable[[], Answer]] = {
+            "same_as": functools.partial(effects[name].same_as, within=WITHIN),
+            "beats": effects[name].beats,
+        }
+        for claim, ask in asks.items():
+            try:
+                counts[claim].add(claim, ask().verdict.outcome)
+            except (Inconclusive, SeriesVoid) as error:
+                counts[claim].void += 1
+                stage.tell(f"{load}, {name}: {error}")
     wrong = sum(count.wrong for count in counts.values())
     stage.tell(f"{load}: {2 * measurement.pairs} rounds, {len(options)} options, {wrong} wrong so far")
 

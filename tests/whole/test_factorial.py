@@ -132,9 +132,9 @@ def test_a_comparison_by_option_names_the_one_that_does_it(tmp_path):
     assert missing("".join(rows), " OFF -> ON ", " 86400 -> 40 ") == []
     assert done.stdout.splitlines()[-1].endswith(" on mysqlslap key c4")
     kinds = [record.kind for record in schema.read_claims(tmp_path / "results")]
-    carries = " carries it" in "".join(rows)
-    assert kinds == ["effect_same_as"] * 2 + ["same_as"] * carries
-    assert (" alone against all 2 options: " in done.stdout) is carries
+    assert kinds[:2] == ["effect_same_as"] * 2
+    assert set(kinds[2:]) <= {"same_as"}
+    assert (" alone against all 2 options: " in done.stdout) is ("".join(rows).count(" carries it") == 1)
 
 
 @pytest.mark.parametrize("words", [[], ["--release=mariadb:11.8"], ["--equal"], ["--resume"]])

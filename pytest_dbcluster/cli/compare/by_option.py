@@ -118,7 +118,7 @@ class AloneAnswer:
             figures = f"{wording.ratio(verdict)}{wording.guard_interval(verdict)}"
             return f"{head}: equally fast within {100 * verdict.claim.margin:.0f} % ({figures})"
         if verdict.outcome is Outcome.FAILS:
-            return f"{head}: not equally fast, {measured}; the other options matter together"
+            return f"{head}: not equally fast, {measured}; the other options matter too"
         return f"{head}: could not tell, {measured}: {verdict.reason}"
 
 
@@ -183,6 +183,7 @@ class OptionComparison(Comparison):
     """A comparison of the options that differ between two files."""
 
     _plan = LevelPlan()
+    _share = EFFECTS_SHARE
 
     def __init__(self, found: Differing, *arguments: Any, **keywords: Any) -> None:
         """found: the options. arguments, keywords: those of ``Comparison`` after its variants."""
@@ -238,9 +239,10 @@ class OptionComparison(Comparison):
         every = self._found.spec.with_options(values).named(ALL)
         arguments, keywords = self._how
         try:
-            variants = [self._pool.resolution.resolve(one) for one in (some, every)]
+            variants = [self._pool.resolution.resolve(one) for one in (every, some)]
             seconds = max(0.0, end - self._pool.turns.clock())
             comparison = Comparison(variants, *arguments, **keywords)
+            comparison._count, comparison._share = self._count, 1 - EFFECTS_SHARE
             answer = guards.same(comparison._measurement(workload, test_of(workload), seconds))
             return AloneAnswer(carrying, len(found), answer.verdict)
         except DBClusterError as error:

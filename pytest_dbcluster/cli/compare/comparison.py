@@ -230,6 +230,7 @@ class Comparison:
 
     _plan: BlockPlan | None = None
     _parts = 1  # claims that share alpha
+    _share = CLOSED_SHARE  # of a workload's time for its throughput, or for the effects of options
 
     def __init__(
         self,
@@ -382,7 +383,9 @@ class Comparison:
         def over() -> str:
             return "" if now() < end else f"{SHARE_OF_TIME} ({seconds:.0f} s) is over"
 
-        rules = rules_of(self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count)
+        rules = rules_of(
+            self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count, share=self._share
+        )
         rules = dataclasses.replace(rules, alpha=rules.alpha / self._parts)
         asked = with_seconds(workload, None) if arrival_rate else workload
         recall = self._kept.recall(testbed, [asked] * len(self._variants), test)
@@ -422,15 +425,23 @@ def _interrupted_answer(measurement: Measurement | None) -> Answer | None:
     return next((answer for answer in answers if answer.interrupted and answer.asserted), None)
 
 
-def rules_of(seed: int, seconds: float, over: Callable[[], str], *, seconds_in_all: float, workloads: int = 1) -> Rules:
+def rules_of(
+    seed: int,
+    seconds: float,
+    over: Callable[[], str],
+    *,
+    seconds_in_all: float,
+    workloads: int = 1,
+    share: float = CLOSED_SHARE,
+) -> Rules:
     """The rules for one measurement of a comparison; its texts name ``--seconds``, the option of the command.
 
     seconds: the seconds of this measurement. over: returns why its time is over. seconds_in_all: the seconds of the
-    comparison of all ``workloads``.
+    comparison of all ``workloads``. share: of a workload's seconds for this measurement.
     """
 
     def larger(needed: int) -> str:
-        more = workloads * (needed - seconds) / CLOSED_SHARE / ROUNDS_SHARE
+        more = workloads * (needed - seconds) / share / ROUNDS_SHARE
         return f"{needed} s, with about --seconds {STEP * math.ceil((seconds_in_all + more) / STEP)}"
 
     return Rules(seed, budget=seconds, run_over=over, budget_name=SHARE_OF_TIME, larger_budget=larger)

@@ -36,7 +36,8 @@ def no_slower(measurement: Measurement, metric: str | None) -> Answer:
     def ask(candidate: Series, baseline: Series, margin: float) -> Answer:
         return candidate.no_slower_than(baseline, by=margin, metric=metric)
 
-    return _narrowest(measurement, metric, [MARGIN, WIDEST, *wider], kinds.no_slower_than, ask)
+    means = f"no worse means slower by {100 * WIDEST:.0f} % at most"
+    return _narrowest(measurement, metric, [MARGIN, WIDEST, *wider], kinds.no_slower_than, ask, means)
 
 
 def same(measurement: Measurement) -> Answer:
@@ -45,13 +46,19 @@ def same(measurement: Measurement) -> Answer:
     def ask(candidate: Series, baseline: Series, margin: float) -> Answer:
         return candidate.same_as(baseline, within=margin)
 
-    return _narrowest(measurement, None, [MARGIN, WIDEST], kinds.same_as, ask)
+    means = f"equally fast means within {100 * WIDEST:.0f} % at most"
+    return _narrowest(measurement, None, [MARGIN, WIDEST], kinds.same_as, ask, means)
 
 
 def _narrowest(
-    measurement: Measurement, metric: str | None, margins: Sequence[float], kind: Callable[[float], Claim], ask: Asks
+    measurement: Measurement,
+    metric: str | None,
+    margins: Sequence[float],
+    kind: Callable[[float], Claim],
+    ask: Asks,
+    means: str,
 ) -> Answer:
-    """Claim the first margin that equal clusters permit."""
+    """Claim the first margin that equal clusters permit. means: what the widest one means, for a message."""
     series = series_of(measurement)
     difference = measurement.source.cluster_difference(CANDIDATE, BASELINE, metric=metric or measurement.metric)
     for margin in margins:
@@ -67,7 +74,7 @@ def _narrowest(
     assert difference is not None
     raise Inconclusive(
         f"cannot answer: equal clusters can differ by {percent(difference.bound)} (1 in {ONE_IN}; "
-        f"{difference.source}), and no worse means slower by {100 * WIDEST:.0f} % at most; run "
+        f"{difference.source}), and {means}; run "
         f"{difference.command or 'dbcluster calibrate'}"
     )
 

@@ -11,6 +11,7 @@ import os
 import platform
 import resource
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,6 +39,7 @@ GUEST_MEMORY = 512 * 2**20  # of the smallest guest in which a server runs with 
 CLOCK_SECONDS = 5.0  # allowed difference of the clock of another machine
 CONNECTIONS = 4096  # open files; a proxy needs two for each connection
 GIB = 2**30
+PERF_SECONDS = 20.0  # for one trial of perf
 LOOK_SECONDS = 1.0  # minimum time to observe other programs
 
 
@@ -196,10 +198,12 @@ def netem() -> Finding:
 
 def perf() -> Finding:
     """Whether perf may sample the CPU of servers."""
-    reason = "" if shutil.which(cpu_stacks.PERF) else cpu_stacks.NOT_INSTALLED
-    with contextlib.suppress(OSError, ValueError):
-        value = int(Path(cpu_stacks.PERMISSION).read_text())
-        reason = reason or cpu_stacks.setting_to_change(value, root=os.geteuid() == 0)
+    root, reason = os.geteuid() == 0, cpu_stacks.NOT_INSTALLED
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        command = [cpu_stacks.PERF, *cpu_stacks.trial(root=root)]
+        tried = subprocess.run(command, capture_output=True, text=True, timeout=PERF_SECONDS, check=False)
+        reason = cpu_stacks.refusal(tried.returncode, tried.stderr) if tried.returncode else ""
+        reason = reason if root else cpu_stacks.setting_to_change(Path(cpu_stacks.PERMISSION).read_text()) or reason
     return Finding(
         "perf", "no" if reason else "yes", f"--db-why has no CPU time by function: {reason}" if reason else ""
     )

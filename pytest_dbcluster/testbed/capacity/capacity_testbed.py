@@ -7,21 +7,20 @@ import functools
 import random
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import SeriesVoid
-from pytest_dbcluster.formatting import Report, amount, duration
+from pytest_dbcluster.formatting import amount, duration
 from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.rounds import metrics, open_loop
 from pytest_dbcluster.rounds.capacity import rates
 from pytest_dbcluster.rounds.capacity.capacity_curve import CapacityCurve, RatePoint
-from pytest_dbcluster.rounds.capacity.objective import Objective
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.testbed import comparability, round_runner
 from pytest_dbcluster.testbed.capacity.objective_testbed import UNMEASURED, ObjectiveTestbed, check_rate_free
-from pytest_dbcluster.testbed.pool import Pool, Running
-from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.testbed.pool import Running
 from pytest_dbcluster.workloads.workload import Workload
 
 CLOSED = (2, 2)  # blocks of the closed loop that count, after those that warm up
@@ -39,33 +38,13 @@ class CapacityTestbed(ObjectiveTestbed):
     __test__ = False
     warm = True
 
-    def __init__(
-        self,
-        workload: Workload,
-        objective: Objective,
-        variants: Sequence[Variant],
-        pool: Pool,
-        profile: str,
-        progress: Report,
-        *,
-        seed: int,
-        across_durability: bool = False,
-        instances: int | None = None,
-    ) -> None:
+    def __init__(self, workload: Workload, *arguments: Any, seed: int, **keywords: Any) -> None:
+        """arguments, keywords: those of ``ObjectiveTestbed`` after the workload."""
         check_rate_free(workload)
-        super().__init__(
-            workload,
-            objective,
-            variants,
-            pool,
-            profile,
-            progress,
-            across_durability=across_durability,
-            instances=instances,
-        )
+        super().__init__(workload, *arguments, **keywords)
         self._seed, self._speed = seed, self.metric
-        self._window = rates.window(objective, self.round_seconds)
-        self.load, self.metric = objective.name_of(self.load), metrics.CAPACITY
+        self._window = rates.window(self.objective, self.round_seconds)
+        self.load, self.metric = self.objective.name_of(self.load), metrics.CAPACITY
         self.round_seconds, self.free_length = rates.RATES * self._window, False
         self._rates: tuple[float, ...] = ()
         self._plan: tuple[float | None, ...] = ()  # the rates of the next round; None is a closed loop

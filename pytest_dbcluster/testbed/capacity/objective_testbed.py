@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from typing import Any
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.capacity.objective import Objective
 from pytest_dbcluster.testbed import comparability
-from pytest_dbcluster.testbed.pool import Pool, Running
+from pytest_dbcluster.testbed.pool import Running
 from pytest_dbcluster.testbed.testbed import Testbed
-from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import OpenLoop, Setting, Workload
 
 UNMEASURED = 1.0  # seconds between two open loops, for the expected time
@@ -23,31 +21,12 @@ class ObjectiveTestbed(Testbed):
 
     __test__ = False
 
-    def __init__(
-        self,
-        workload: Workload,
-        objective: Objective,
-        variants: Sequence[Variant],
-        pool: Pool,
-        profile: str,
-        progress: Report,
-        *,
-        across_durability: bool = False,
-        instances: int | None = None,
-    ) -> None:
+    def __init__(self, workload: Workload, objective: Objective, *arguments: Any, **keywords: Any) -> None:
+        """arguments, keywords: those of ``Testbed`` after the workload."""
         check_open_loop(workload)
         self.objective = objective
         self.operations = metrics.operations_needed(objective.percentile)
-        super().__init__(
-            workload,
-            variants,
-            pool,
-            profile,
-            progress,
-            across_durability=across_durability,
-            instances=instances,
-            sampled=True,
-        )
+        super().__init__(workload, *arguments, sampled=True, **keywords)
 
     def _setting(self, running: Running) -> Setting:
         return dataclasses.replace(super()._setting(running), objective=self.objective)

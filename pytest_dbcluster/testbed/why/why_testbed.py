@@ -23,6 +23,7 @@ from pytest_dbcluster.testbed.pool import Running
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.testbed.why import cpu_stacks, plans, readings
+from pytest_dbcluster.testbed.why.cpu_stacks import Recording
 from pytest_dbcluster.testbed.why.readings import StatementExample
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
@@ -54,7 +55,7 @@ class WhyTestbed(Testbed):
         self.variants = [self._with_schema(variant) for variant in of.variants]
         self._texts = {workload: as_text(workload) for workload in of._workloads}
         self._read: dict[int, ObservedRound] = {}  # by variant, its last round
-        self._sampled: dict[int, Stacks] = {}  # by variant, of its last round with samples
+        self._sampled: tuple[Recording, int] | None = None  # of the last round with samples, with its operations
         self._sampling = 0.0  # the usual seconds of a round while rounds are sampled
 
     def _with_schema(self, variant: Variant) -> Variant:
@@ -105,7 +106,9 @@ class WhyTestbed(Testbed):
             self._draw_counting(variant, block)
         finally:
             self._sampling = 0.0
-        return self._sampled.pop(variant)
+        assert self._sampled
+        recording, operations = self._sampled
+        return {functions: taken / operations for functions, taken in recording.read().items()}
 
     def why_not_sampled(self, variants: Iterable[int]) -> str:
         """Why the CPU of these variants' servers cannot be sampled; empty if it can be tried."""
@@ -124,11 +127,10 @@ class WhyTestbed(Testbed):
         """The round of Testbed, with its statements as text, between two readings."""
         nodes, number, run = setting.cluster.nodes, self.names.index(variant), super()._run_round
         if self._sampling:
-            recording = cpu_stacks.Recording(nodes, self._sampling)
+            recording = Recording(nodes, self._sampling)
             with recording.running():
                 done = run(self._texts[workload], setting, variant=variant, block=block, position=position)
-            operations = max(1, done.outcome.operations)
-            self._sampled[number] = {names: taken / operations for names, taken in recording.stacks.items()}
+            self._sampled = recording, max(1, done.outcome.operations)
             return done
         if self.variants[number] in self.separate:
             readings.keep_examples(nodes)

@@ -245,24 +245,43 @@ def test_netem_is_what_the_kernel_says(monkeypatch, reason, facts):
     assert missing(finding.value, *facts) == []
 
 
+@pytest.fixture
+def tried(tmp_path, monkeypatch):
+    """``tried(body, setting, user)``: what is found of a perf with this body, where the kernel has this setting."""
+
+    def found(body, setting="1", user=1000):
+        for name, text in (("perf", f"#!/bin/sh\n{body}\n"), ("paranoid", f"{setting}\n")):
+            (tmp_path / name).write_text(text)
+        (tmp_path / "perf").chmod(0o755)
+        monkeypatch.setattr(doctor.cpu_stacks, "PERF", str(tmp_path / "perf"))
+        monkeypatch.setattr(doctor.cpu_stacks, "PERMISSION", str(tmp_path / "paranoid"))
+        monkeypatch.setattr(doctor.os, "geteuid", lambda: user)
+        return doctor.perf()
+
+    return found
+
+
 @pytest.mark.parametrize(
     ("setting", "user", "facts"),
-    [("3", 1000, ("is 3", "sudo sysctl kernel.perf_event_paranoid=2")), ("2", 1000, ()), ("4", 0, ())],
+    [("2", 1000, ("is 2", "sudo sysctl kernel.perf_event_paranoid=1")), ("1", 1000, ()), ("4", 0, ())],
 )
-def test_perf_may_sample_where_the_kernel_permits_it(tmp_path, monkeypatch, setting, user, facts):
+def test_perf_may_sample_where_the_kernel_permits_it(tried, setting, user, facts):
     """Root always may; for others the setting decides, and its command is given."""
-    (tmp_path / "paranoid").write_text(f"{setting}\n")
-    monkeypatch.setattr(doctor.cpu_stacks, "PERMISSION", str(tmp_path / "paranoid"))
-    monkeypatch.setattr(doctor.shutil, "which", lambda program: f"/usr/bin/{program}")
-    monkeypatch.setattr(doctor.os, "geteuid", lambda: user)
+    finding = tried("exit 0", setting, user)
 
-    finding = doctor.perf()
     assert (finding.value, missing(finding.rules_out, *facts)) == ("no" if facts else "yes", [])
+
+
+def test_a_perf_that_fails_has_its_own_reason(tried):
+    """It is tried, because a wrapper of that name may be there without the program."""
+    finding = tried("echo 'WARNING: perf not found for kernel 6.8' >&2; echo 'install linux-tools-6.8' >&2; exit 2")
+
+    assert (finding.value, missing(finding.rules_out, "--db-why", "perf: install linux-tools-6.8")) == ("no", [])
 
 
 def test_a_missing_perf_names_its_package(monkeypatch):
     """It rules out only the part of ``--db-why`` that needs it."""
-    monkeypatch.setattr(doctor.shutil, "which", lambda program: None)
+    monkeypatch.setattr(doctor.cpu_stacks, "PERF", "no-such-perf")
     finding = doctor.perf()
 
     assert (finding.value, missing(finding.rules_out, "--db-why", "linux-perf")) == ("no", [])

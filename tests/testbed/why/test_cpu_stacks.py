@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.testbed.why import cpu_stacks
 from pytest_dbcluster.testbed.why.why_testbed import ServerComparer
@@ -74,12 +75,37 @@ def test_a_comparison_without_perf_has_the_reason(pool, monkeypatch):
     assert "perf samples" not in "\n".join(said)
 
 
-def test_the_refusal_of_perf_is_said(perf, standalone, monkeypatch):
-    """A perf that ends at once has its own message, which a user can act on."""
-    monkeypatch.setattr(cpu_stacks, "STACK", "nonsense")
-    recording = cpu_stacks.Recording(standalone.nodes, 1.0)
+def test_a_round_without_samples_is_a_round(perf, pool, monkeypatch):
+    """A perf that ends at once leaves its message, and the cluster as it was."""
+    monkeypatch.setattr(cpu_stacks, "why_not", lambda nodes: "")
+    monkeypatch.setattr(cpu_stacks, "RECORD", ("record", "--call-graph", "nonsense"))
+    testbed = source(pool, WRITE, ONE, OTHER)
+    testbed.round(0, block=0, position=0)
+    (cluster,) = pool.clusters
+    found = ServerComparer(testbed)(1, 0, 20.0)
 
-    with pytest.raises(Unsupported, match="perf does not sample: ") as raised, recording.running():
-        pytest.fail("the block has begun")
-    assert "callchain" in str(raised.value) or "nonsense" in str(raised.value)
-    assert standalone.nodes[0].problems() == []
+    assert (found.reason, found.stacks, pool.clusters, cluster.unusable) == ("", (), [cluster], "")
+    assert "callchain" in found.no_stacks or "nonsense" in found.no_stacks
+
+
+def test_samples_that_ended_early_are_not_shown(perf, standalone, monkeypatch):
+    """Such as those of a disk that is full: they would be too few for the operations of the round."""
+    recording = cpu_stacks.Recording(standalone.nodes, 1.0)
+    with recording.running():
+        standalone.nodes[0].host.run(["pkill", "-INT", "-f", f"{standalone.nodes[0].host.directory}/perf.data"])
+        wait.until(lambda: [] if recording.ended else ["perf runs"], "perf", seconds=60)
+
+    with pytest.raises(Unsupported, match="ended before the round did"):
+        recording.read()
+
+
+def test_a_disk_without_room_gets_no_samples(perf, standalone, monkeypatch):
+    """They lie beside the data of the server, which needs the room itself."""
+    host = standalone.nodes[0].host
+    monkeypatch.setattr(type(host), "free_bytes", lambda self: 2**20)
+    recording = cpu_stacks.Recording(standalone.nodes, 1.0)
+    with recording.running():
+        pass
+
+    with pytest.raises(Unsupported, match="too little room"):
+        recording.read()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import SQLError
@@ -105,18 +106,25 @@ def state(node: Node, schema: str, table: str) -> TableState:
         f"SHOW CREATE TABLE {quote(schema, table)}",
         f"SELECT table_id FROM information_schema.{ids} WHERE name = '{schema}/{table}'",
     ]
+    changes = "wsrep_provider" in node.options
+    [[[_, definition]], rows] = _read_while_it_changes(node, statements) if changes else node.batch(statements)
+    return TableState(COUNTER.sub("", definition), str(rows[0][0]) if rows else "")
+
+
+def _read_while_it_changes(node: Node, statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
+    """Return the rows of each statement; run them again after a change that arrives has ended one of them."""
     limit = time.monotonic() + STATE_SECONDS
     with node.separate() as connection:
-        if "wsrep_provider" in node.options:
-            # A change that arrives ends SHOW CREATE TABLE. MariaDB 10.11 runs it again by default, after its row was
-            # sent, so the answer has two results in one.
-            connection.query("SET SESSION wsrep_retry_autocommit = 0")
+        # By default MariaDB 10.11 runs the statement again by itself, also after its first row was sent. Then the
+        # answer has two results in one.
+        connection.query("SET SESSION wsrep_retry_autocommit = 0")
         while True:
             try:
-                [[[_, definition]], rows] = connection.batch(statements)
-                break
+                return connection.batch(statements)
             except SQLError as error:
+                if error.lost:
+                    node.raise_if_dead()
                 if error.number != DEADLOCK or time.monotonic() > limit:
                     raise
                 wait.raise_if_interrupted()
-    return TableState(COUNTER.sub("", definition), str(rows[0][0]) if rows else "")
+                time.sleep(0.01)

@@ -96,6 +96,7 @@ def test_a_table_is_described_while_changes_arrive(galera2):
         found = {altered_table.state(other, "altered_often", "one").definition for _ in range(300)}
     finally:
         over.set()
-        changing.join()
+        if changing.ident:
+            changing.join()
         writer.query("DROP DATABASE altered_often")
     assert sorted("by_n" in definition for definition in found) == [False, True]
