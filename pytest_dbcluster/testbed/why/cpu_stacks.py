@@ -158,17 +158,17 @@ def _wait_begun(host: Host, process: Process) -> None:
                 break
         status = process.status()
         if status is not None:
-            raise Unsupported(refusal(status, _printed(host)))
+            raise Unsupported(refusal(status, _output(host)))
         if time.monotonic() > limit:
             raise Unsupported(f"perf has not begun within {BEGIN_SECONDS:.0f} s")
         time.sleep(0.01)
     try:
         host.run(["sh", "-c", ENABLE, "sh", *_pipes(host)], seconds=BEGIN_SECONDS)
     except CommandFailed:
-        raise Unsupported(refusal(None, _printed(host))) from None
+        raise Unsupported(refusal(None, _output(host))) from None
 
 
-def _printed(host: Host) -> str:
+def _output(host: Host) -> str:
     try:
         return host.pull(_log(host)).decode("utf-8", "replace")
     except FileNotFoundError:
