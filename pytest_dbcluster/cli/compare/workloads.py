@@ -158,6 +158,8 @@ def objective_of(arguments: argparse.Namespace, workloads: Sequence[Workload]) -
         return None
     if getattr(arguments, "by_option", False) or len(getattr(arguments, "cnf", ())) > 2:
         raise ConfigError("--capacity compares two files or releases as a whole, without --by-option")
+    if getattr(arguments, "why", False):
+        raise ConfigError("--capacity has no extra rounds: leave --why out, or compare the throughput with --why")
     percentile, _, time = arguments.capacity.partition("=")
     objective = Objective.of("--capacity", {percentile: option_seconds(f"--capacity {percentile}=", time, "20ms")})
     for workload in workloads:

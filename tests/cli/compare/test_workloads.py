@@ -156,6 +156,13 @@ def test_an_objective_is_a_percentile_with_a_time():
     assert found == [Objective("p95", 0.02), Objective("p99", 0.1), None]
 
 
+@pytest.mark.parametrize("other", [{"why": True}, {"by_option": True}, {"cnf": ["a", "b", "c"]}])
+def test_capacities_are_those_of_two_variants_as_a_whole(other):
+    """They have no extra rounds, no effects of options and no race."""
+    with pytest.raises(ConfigError, match=r"^--capacity "):
+        workloads.objective_of(argparse.Namespace(capacity="p95=20ms", **other), [SysBench()])
+
+
 @pytest.mark.parametrize(
     ("text", "names", "facts"),
     [
