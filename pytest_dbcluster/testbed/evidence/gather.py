@@ -46,6 +46,7 @@ class Gatherer:
         self._switched = switched
         self._variables: dict[int, dict[str, str]] = {}
         self._labels: dict[int, Durability] = {}
+        self._bytes = 0  # of the data, if known
 
     def compare_labels(self, numbers: Iterable[int], *, allowed: bool) -> None:
         """Read the durability labels of these variants, and compare all labels so far.
@@ -65,6 +66,7 @@ class Gatherer:
         workloads: those of all variants. used: the cluster of the last round; None before it. mode: as in Evidence.
         """
         numbers, names, variants = question.variants, self._names, self._variants
+        self._read_size(numbers, used)  # first, because reading variables may end this cluster and start another one
         labels = {names[number]: str(self._label(number)) for number in numbers}
         steps = {(names[one], names[other]): (one, other) for one, other in itertools.pairwise(numbers)}
         differ = {
@@ -72,7 +74,10 @@ class Gatherer:
             | comparability.proxy_differences(*(variants[number] for number in two[::-1]))
             for step, two in steps.items()
         }
-        fits = self._data_fits(differ, used)
+        fits = {
+            (candidate, baseline): comparability.data_fits_line(variables, (baseline, candidate), self._bytes)
+            for (candidate, baseline), variables in differ.items()
+        }
         same_workload = len(set(workloads)) == 1
         data = comparability.data_texts([names[n] for n in numbers], [workloads[n] for n in numbers])
         by_name = dict(zip(names, variants, strict=True))
@@ -130,14 +135,11 @@ class Gatherer:
                 self._variables[number] = {**cluster.writers[0].variables(), **cluster.topology.facts()}
         return self._variables[number]
 
-    def _data_fits(self, differ: Mapping[Step, Mapping[str, tuple[str, str]]], used: Cluster | None) -> dict[Step, str]:
-        """``Evidence.data_fits``; the size of the data is read only if buffer pools differ."""
-        data = 0
-        if used is not None and any(comparability.BUFFER_POOL in variables for variables in differ.values()):
+    def _read_size(self, numbers: Iterable[int], used: Cluster | None) -> None:
+        """Read the size of the data for ``Evidence.data_fits``, if the buffer pools of these variants may differ."""
+        chosen = [self._variants[number] for number in numbers]
+        pools = {(one.options.get(comparability.BUFFER_POOL), one.release_name) for one in chosen}
+        if used is not None and len(pools) > 1 and used.writers[0].running:
             node = used.writers[0]
             with self._pool.turns.building():
-                data = int(node.query(node.dialect.table_bytes, wait.SLOW_SECONDS)[0][0])
-        return {
-            (candidate, baseline): comparability.data_fits_line(variables, (baseline, candidate), data)
-            for (candidate, baseline), variables in differ.items()
-        }
+                self._bytes = int(node.query(node.dialect.table_bytes, wait.SLOW_SECONDS)[0][0])

@@ -117,6 +117,22 @@ def test_an_option_that_needs_a_start_gets_a_fresh_server_for_each_value(pool):
     assert found == [("10", "4", "86400"), ("11", "4", "40")]
 
 
+def test_all_options_have_evidence_after_their_servers_have_ended(pool):
+    """Reading the variables of a level ends the server of the last round, whose data are measured before."""
+    made = made_of(pool, {"innodb_buffer_pool_size": ("128M", "256M"), "innodb_autoinc_lock_mode": (1, 2)})
+    assert not made.round(1, block=0, position=0).void
+    found = [made.evidence(Question(kinds.effect_differs(), *pair, made.metric)) for pair in ((1, 0), (3, 2), (1, 0))]
+    made._gatherer._variables.clear()
+    found.append(made.evidence(Question(kinds.effect_differs(), 1, 0, made.metric)))
+
+    assert [list(*one.differences.values()) for one in found[:2]] == [
+        ["innodb_buffer_pool_size"],
+        ["innodb_autoinc_lock_mode"],
+    ]
+    lines = ["".join(one.data_fits.values()) for one in found]
+    assert ["fits into the smaller buffer pool" in line for line in lines] == [True, False, True, True]
+
+
 def test_an_unknown_option_is_refused_with_the_one_that_may_be_meant(shared):
     """Before a server starts; and so is a level that the release does not have."""
     with pytest.raises(ConfigError, match=r"unknown option .sync_binlg. of mariadb:10\.11; did you mean sync_binlog"):
