@@ -1,8 +1,8 @@
 """Make the pictures of the documentation: the terminal of a run, and its page.
 
-python scripts/pictures.py                                     runs the claims in a terminal of 100 columns, then draws
-python scripts/pictures.py --results DIR --terminal FILE       draws an earlier run and its stored terminal text
-python scripts/pictures.py --numbers                           prints what each number on the page means, as Markdown
+- ``python scripts/pictures.py`` runs the claims in a terminal of 100 columns, then draws.
+- ``python scripts/pictures.py --results DIR --terminal FILE`` draws an earlier run and its stored terminal text.
+- ``python scripts/pictures.py --numbers`` prints what each number on the page means, as Markdown.
 
 It writes run.svg, page.png and page-annotated.png. It needs Chromium (make tools) and the packages of the extra
 ``dev``.

@@ -9,16 +9,19 @@ import types
 import pytest
 
 from pytest_dbcluster.claims import kinds
+from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.factorial.judging import judge
 from pytest_dbcluster.claims.verdict import Terms
-from pytest_dbcluster.cli.compare import by_option, guards
+from pytest_dbcluster.cli.compare import by_option, comparison, guards
 from pytest_dbcluster.cli.compare.by_option import AloneAnswer, Differing, OptionAnswer, OptionRole
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.factorial.effects import InteractionEstimate
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.claims.factorial.test_contrasts import trial_of
+from tests.cli.compare.test_comparison import NothingKnown
 from tests.support.facts import missing
 from tests.support.fakes import FakeSource, noisy
 
@@ -89,6 +92,36 @@ def test_the_options_that_carry_it_are_compared_alone():
     left = AloneAnswer(("flush",), 2, None, "0 s are left")
     answer = dataclasses.replace(answered([0.3, 0.0, 0.0]), alone=left)
     assert by_option.table(answer, NAMES)[-1] == "flush alone against all 2 options: could not tell: 0 s are left"
+
+
+def test_the_carrying_options_are_measured_over_all_of_them(monkeypatch, tmp_path):
+    """The baseline has all options that differ, the candidate only those that carry the difference."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    measured = []
+    monkeypatch.setattr(
+        comparison,
+        "Testbed",
+        lambda _, variants, *__, **___: (
+            measured.extend(variants) or FakeSource(("all", "some"), noisy(1.0, 2.0, sd=0.01))
+        ),
+    )
+    resolution = types.SimpleNamespace(
+        resolve=lambda spec: types.SimpleNamespace(cluster_key=1, name=spec.name, options=dict(spec.options))
+    )
+    pool = types.SimpleNamespace(resolution=resolution, turns=types.SimpleNamespace(clock=lambda: 0.0))
+    kept = types.SimpleNamespace(recall=lambda *_: NothingKnown(), recorder=lambda _: lambda answer: None)
+    how = {"end": 60.0, "seconds": 60.0, "seed": 1, "progress": str, "kept": kept}
+    made = by_option.OptionComparison(Differing(OPTIONS, (), SERVER), pool, **how)
+    found = made._measure_alone(TPCC(), answered([0.3, 0.0, 0.0]).rows, 60.0)
+
+    assert [(one.name, one.options) for one in measured] == [
+        ("all options", {name: candidate for name, (_, candidate) in OPTIONS.items()}),
+        ("those alone", {"flush": "2"}),
+    ]
+    assert (found.options, found.count, found.verdict.outcome) == (("flush",), 3, Outcome.FAILS)
+    assert found.verdict.ratio == pytest.approx(0.5, rel=0.05)
+    for rows in (answered([0.0, 0.0, 0.0]).rows, answered([0.3, 0.3, 0.3]).rows):  # none of them, and all of them
+        assert made._measure_alone(TPCC(), rows, 60.0) is None
 
 
 def test_an_open_option_has_the_reason():
