@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_dbcluster.clusters.bringing import bring
 from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS
 from pytest_dbcluster.clusters.servers.connection import Endpoint
-from pytest_dbcluster.clusters.servers.node import LOAD
+from pytest_dbcluster.clusters.servers.node import LOAD, of_each
 from pytest_dbcluster.errors import CommandFailed, ConfigError, Unsupported, WorkloadError
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.hosts.host import Host, at_once
@@ -167,8 +167,8 @@ def run(
     other load hosts go on until the end of the round. Raises ConfigError for more threads than connections. Raises
     NodeDied after the run if a server died, unless ``outlive`` is set.
     """
-    names = {which(node): node.name for node in setting.cluster.nodes}
-    _require_room(call, setting.cluster)
+    names, connections = _ask_servers(setting.cluster)
+    _require_room(call, setting.cluster, connections)
     seconds = call.until.longest if call.until else seconds
     own = {"seconds": seconds, "arrival_rate": rate or 0, "token": secrets.token_hex(4)}
     early = setting.objective.options(rate * seconds) if setting.objective and rate else {}
@@ -297,14 +297,11 @@ def _part(share: Share, reports: Sequence[Mapping[str, Any]]) -> Sequence[Mappin
 
 
 def _load_hosts(divided: Sequence[Share], reports: Sequence[Mapping[str, Any]]) -> tuple[LoadHost, ...]:
-    """The CPU time of each load host; empty for a single host."""
-    used = []
-    for share in divided:
-        part = _part(share, reports)
-        used.append(
-            LoadHost(share.name, share.host.machine, share.host.cores(), part[0]["process_cpu"], _busiest(part))
-        )
-    return tuple(used)
+    """The CPU time of each load host."""
+    return tuple(
+        LoadHost(share.name, share.host.machine, share.host.cores(), part[0]["process_cpu"], _busiest(part))
+        for share, part in ((share, _part(share, reports)) for share in divided)
+    )
 
 
 def command(call: Call, setting: Setting, name: str, *, seconds: float) -> str:
@@ -317,9 +314,7 @@ def command(call: Call, setting: Setting, name: str, *, seconds: float) -> str:
 
 def _execute(call: Call, setting: Setting, host: Host, name: str, names: Mapping[str, str], seconds: float) -> str:
     tool = _bring(setting, [host])
-    script = LUA / call.script
-    if not script.exists():
-        script = (tool.scripts or LUA) / call.script
+    script = ours if (ours := LUA / call.script).exists() else (tool.scripts or LUA) / call.script
     environment = {**tool.environment, "LUA_PATH": f"{LUA}/?.lua;{tool.scripts}/?.lua;;"}
     options = [f"--{key}={_text(value)}" for key, value in _options(call, host, tool).items()]
     line = [str(tool.program("sysbench")), *options, str(script), name]
@@ -393,8 +388,20 @@ def _addresses(call: Call) -> dict[str, str]:
     return {"mysql-host": ",".join(hosts), "mysql-port": ",".join(map(str, ports))}
 
 
-def _require_room(call: Call, cluster: Cluster) -> None:
-    """Raise ConfigError for more threads than a node has free connections, or than a proxy allows."""
+def _ask_servers(cluster: Cluster) -> tuple[dict[str, str], dict[str, tuple[int, int]]]:
+    """The nodes by the terminals' names for them, and the maximum of connections and the present ones by node."""
+
+    def ask(node: Node) -> tuple[str, int, int]:
+        connected = "SHOW GLOBAL STATUS LIKE 'threads_connected'"
+        ((known,),), ((maximum,),), ((_, used),) = node.batch([WHICH, "SELECT @@max_connections", connected])
+        return str(known), int(maximum), int(used)
+
+    answers = {node.name: answer for node, answer in zip(cluster.nodes, of_each(cluster.nodes, ask), strict=True)}
+    return {answer[0]: name for name, answer in answers.items()}, {name: answer[1:] for name, answer in answers.items()}
+
+
+def _require_room(call: Call, cluster: Cluster, connections: Mapping[str, tuple[int, int]]) -> None:
+    """Raise ConfigError for more threads than a node has free connections (``_ask_servers``), or a proxy allows."""
     direct = {(node.endpoint.host, node.endpoint.port) for node in cluster.nodes}
     for number, endpoint in enumerate(call.endpoints):
         threads = len(range(number, call.threads, len(call.endpoints))) + math.ceil(call.idle / len(call.endpoints))
@@ -405,15 +412,12 @@ def _require_room(call: Call, cluster: Cluster) -> None:
                 f"{call.name}: {load} are {threads} connections to a proxy, which accepts "
                 f"{MOST_CONNECTIONS}: use fewer threads, or a cluster with proxy=None"
             )
-        for node in (node for node in cluster.nodes if node.name in endpoint.nodes):
-            maximum = int(node.query("SELECT @@max_connections")[0][0])
-            used = int(node.status("threads_connected")["threads_connected"])
+        for name, (maximum, used) in connections.items():
             needed = math.ceil(threads / len(endpoint.nodes)) + used
-            if needed > maximum:
+            if name in endpoint.nodes and needed > maximum:
                 raise ConfigError(
-                    f"{call.name}: {load} are {quantity(needed - used, 'connection')} to {node.name}, "
-                    f"which accepts {maximum}, {used} of them in use: set max_connections={needed} or more there, or "
-                    "use fewer threads"
+                    f"{call.name}: {load} are {quantity(needed - used, 'connection')} to {name}, which accepts "
+                    f"{maximum}, {used} of them in use: set max_connections={needed} or more, or use fewer threads"
                 )
 
 

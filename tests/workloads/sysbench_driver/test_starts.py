@@ -47,7 +47,7 @@ def test_more_threads_than_connections_are_refused(galera2, filled):
 
     said = re.fullmatch(
         r"oltp_point_select: 400 threads are 200 connections to node1, which accepts 151, (\d+) of them in use: "
-        r"set max_connections=(\d+) or more there, or use fewer threads",
+        r"set max_connections=(\d+) or more, or use fewer threads",
         str(caught.value),
     )
     assert int(said[2]) == 200 + int(said[1])
@@ -57,7 +57,7 @@ def test_more_threads_than_a_proxy_passes_are_refused():
     """The proxy would let the rest of them wait; the servers behind it are not even asked."""
     many = Call("x", "oltp.lua", 1600, SCHEMA, [Endpoint("h", 99, "u", "p")])
     with pytest.raises(ConfigError, match="x: 1600 threads are 1600 connections to a proxy, which accepts 1500"):
-        sysbench_driver._require_room(many, cluster_of(2, 2, "proxy"))
+        sysbench_driver._require_room(many, cluster_of(2, 2, "proxy"), {})
 
 
 ENDS = [Endpoint("a", 1, "u", "p"), Endpoint("a", 2, "u", "p"), Endpoint("b", 1, "u", "p"), Endpoint("b", 3, "u", "p")]
