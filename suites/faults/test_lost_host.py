@@ -1,21 +1,14 @@
 """What does a lost host cost, in seconds and in acknowledged orders? Galera, a group, and a promoted replica."""
 
-import dataclasses
-
 import pytest
 
-from fixtures.clusters import ASYNC_3, FAR_RTT, GALERA, GROUP, SEMISYNC_3
+from fixtures.clusters import ASYNC_3, FAR_RTT, GALERA, GROUP, SEMISYNC_3, apart
 from fixtures.loads import tpcc
 from pytest_dbcluster.events import Isolate, LoseHost, Promote
 
 pytestmark = pytest.mark.expected_seconds(400)
 
 TERMINALS = 8
-
-
-def apart(spec, rtt=0.0):
-    """The cluster behind HAProxy, with hosts that can be cut off from each other."""
-    return dataclasses.replace(spec, proxy="haproxy").with_needs(rtt=rtt).named(str(spec))
 
 
 @pytest.mark.releases("mariadb:10.11")
