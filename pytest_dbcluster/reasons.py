@@ -332,6 +332,14 @@ REASONS: tuple[Reason, ...] = (
         do="Use a larger --db-event-budget, or a smaller times= of measure.event.",
         example="budget of 60 s for events (--db-event-budget): 7 repetitions took 51 s, the next block of 1 needs 7 s",
     ),
+    _inconclusive(
+        "repetition-without-end",
+        "but {n} beside it had no end: {reason}",
+        means="The repetitions with figures make the claim hold. In another one the cluster did not become whole.",
+        do="Find out why the cluster did not become whole: that repetition may be the worst one. Then measure again.",
+        example="11 repetitions, as planned, but 1 repetition beside it had no end: after the event kill other the "
+        "cluster galera3 did not become whole: node3 not ready after 300 s",
+    ),
     _void(
         "event-not-proven",
         "the event is not proven: {message}",

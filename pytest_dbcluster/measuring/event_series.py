@@ -29,6 +29,7 @@ from pytest_dbcluster.rounds.round import Round
 
 DURATIONS = tuple(name for name, unit in metrics.OF_EVENTS.items() if unit)
 FIGURES = (*DURATIONS, "lost")
+NOT_WHOLE = "did not become whole"  # in the reason of a void repetition, as in ``reasons``
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +156,21 @@ class EventSeries:
         measurement.claims.declare(question)
         if (known := measurement.take_over(question)) is not None:
             return known
-        return ask(question, measurement, self.times)
+        return ask(question, measurement, self.times, self._discount_lost_clusters)
+
+    def _discount_lost_clusters(self, verdict: Verdict, measurement: Measurement) -> Verdict:
+        """The verdict, or an inconclusive one if it holds and a cluster of this variant did not become whole."""
+        void = [done for block in measurement.drawing.blocks.void for done in block if done.variant == self.name]
+        lost = [done.void for done in void if NOT_WHOLE in done.void]
+        if not lost or verdict.outcome is not Outcome.HOLDS:
+            return verdict
+        reason = f"{verdict.reason}, {_without_end(lost)}"
+        return dataclasses.replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=reason)
+
+
+def _without_end(lost: Sequence[str]) -> str:
+    """Why a claim that holds is open: repetitions without figures, which may be the worst ones, with their reasons."""
+    return f"but {quantity(len(lost), 'repetition')} beside it had no end: {lost[0]}"
 
 
 def _kind_of(claim: Claim) -> RepetitionKind:

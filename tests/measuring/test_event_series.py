@@ -163,6 +163,36 @@ def test_what_is_missing_until_the_load_ends_is_a_lower_bound():
     assert none.shorter("missing", than=kill).verdict.outcome is Outcome.INCONCLUSIVE
 
 
+LEFT = "after the event kill other the cluster galera3 did not become whole: node3 not ready after 300 s"
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda one: one.below("stall", 8),
+        lambda one: one.below("returned", 8),
+        lambda one: one.loses_nothing(),
+        lambda one: one.returned_by("IST"),
+    ],
+    ids=["below", "returned", "loses_nothing", "returned_by"],
+)
+def test_nothing_holds_beside_a_cluster_that_did_not_become_whole(ask):
+    """That repetition has no figures, and it may be the worst one."""
+    [galera] = series("galera3", times=11, voids=("", LEFT))
+    verdict = ask(galera).verdict
+
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert "1 repetition beside it had no end: after the event kill other" in verdict.reason
+    assert "repetition-without-end" in [one.name for one in reasons.find(verdict.reason)]
+
+
+def test_a_claim_fails_beside_a_cluster_that_did_not_become_whole():
+    """More losses would not help it."""
+    [galera] = series("galera3", times=11, voids=("", LEFT), outages=lambda *_: outage(lost=1))
+
+    assert galera.loses_nothing().verdict.outcome is Outcome.FAILS
+
+
 def test_a_void_repetition_is_drawn_again():
     """Its place in a block stays."""
     [galera] = series("galera3", times=6, voids=("", "the event is not proven: it still runs"))
