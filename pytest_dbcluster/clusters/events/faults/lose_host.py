@@ -64,17 +64,15 @@ class LoseHost(Loss):
         happened, host = Happened(time.time(), node.name), node.host
         assert isinstance(host, Partitions), "``powers.require`` refuses others"
         host.partition()
+        cut = time.monotonic()
         happened.mark("cut")
-        if powers.answers(node):
-            happened.void = f"{node.name} answers while it is cut off"
         try:
-            _end(node)
-            happened.mark("ended")
-            event.wait_uncounted(node, cluster, happened)
-        except NotReady as error:
-            happened.void = f"loss of the host of {node.name}: {error}"
-        if self.then and not happened.void:
-            self.then.act(node, cluster, happened)
+            if self.then:
+                self.then.act(node, cluster, happened, since=cut)
+            if powers.answers(node):
+                happened.void = f"{node.name} answers while it is cut off"
+        finally:
+            self._end(node, cluster, happened)
         return happened
 
     def restore(self, cluster: Cluster, happened: Happened) -> Returned | None:
@@ -86,8 +84,16 @@ class LoseHost(Loss):
         self.give_back(node, cluster, happened)
         return returned
 
+    def _end(self, node: Node, cluster: Cluster, happened: Happened) -> None:
+        try:
+            _kill_programs(node)
+            happened.mark("ended")
+            event.wait_uncounted(node, cluster, happened)
+        except NotReady as error:
+            happened.void = f"loss of the host of {node.name}: {error}"
 
-def _end(node: Node) -> None:
+
+def _kill_programs(node: Node) -> None:
     """Kill the programs of a host, or its server if they share a kernel with us. Raises NotReady."""
     process = node.process
     assert process

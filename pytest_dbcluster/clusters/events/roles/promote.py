@@ -70,14 +70,14 @@ class Promote:
         if isinstance(cluster.topology, Promotes):
             cluster.topology.remember_roles(cluster.members)
 
-    def act(self, lost: Node, cluster: Cluster, happened: Happened) -> None:
+    def act(self, lost: Node, cluster: Cluster, happened: Happened, since: float | None = None) -> None:
         """Notice the loss, choose a replica, let it apply what it has, make it the primary, and prove it.
 
-        Raises ProvisionError.
+        since: when the primary was lost, by time.monotonic; None is now. Raises ProvisionError.
         """
         topology = cluster.topology
         assert isinstance(topology, Promotes), "``check`` refuses others"
-        self._wait_detected(lost)
+        self._wait_detected(lost, time.monotonic() if since is None else since)
         happened.mark("detected")
         try:
             new = topology.most_advanced(lost, cluster.members)
@@ -96,12 +96,11 @@ class Promote:
         if cluster.writers[0] is not old:
             hand_over(old, cluster)
 
-    def _wait_detected(self, lost: Node) -> None:
-        answered = time.monotonic()
-
+    def _wait_detected(self, lost: Node, answered: float) -> None:
         def problems() -> list[str]:
             nonlocal answered
-            if _answers(lost):
+            left = answered + self.after - time.monotonic()
+            if _answers(lost, max(CHECK_SECONDS, min(CONNECT_SECONDS, left))):
                 answered = time.monotonic()
             silent = time.monotonic() - answered
             return [] if silent >= self.after else [f"{lost.name} answered {silent:.1f} s ago"]
@@ -116,10 +115,10 @@ def check_then(then: object, fault: str, node: str, spec: ClusterSpec, topology:
     then.check(fault, node, spec, topology)
 
 
-def _answers(node: Node) -> bool:
-    connection = Connection(node.name, node.endpoint, seconds=CONNECT_SECONDS)
+def _answers(node: Node, seconds: float) -> bool:
+    connection = Connection(node.name, node.endpoint, seconds=seconds)
     try:
-        connection.query("SELECT 1", CONNECT_SECONDS)
+        connection.query("SELECT 1", seconds)
     except (SQLError, ProvisionError):
         return False
     finally:
