@@ -56,6 +56,9 @@ class Happened:
     before: Any = None
     """What ``restore`` brings back; None for nothing."""
 
+    seconds_before: float = 0.0
+    """For how many seconds before the event its node was already gone."""
+
     def mark(self, step: str) -> None:
         """Note that a step is seen now."""
         self.marks[step] = time.time() - self.at

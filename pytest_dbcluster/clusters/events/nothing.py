@@ -6,6 +6,7 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING
 
+from pytest_dbcluster.clusters.events import event
 from pytest_dbcluster.clusters.events.event import Event, Happened
 
 if TYPE_CHECKING:
@@ -20,16 +21,29 @@ class Nothing(Event):
 
     errors = ()
 
+    seconds: float | None = None
+    """How long nothing happens; None is as long as the other events of the measurement. A load that is observed for
+    longer has longer gaps by chance.
+    """
+
     def __str__(self) -> str:
         return "nothing"
 
     def check(self, spec: ClusterSpec, topology: Topology) -> None:
-        """Every cluster can have it."""
+        """Raise ConfigError for other seconds than 0 to 300."""
+        if self.seconds is not None:
+            event.check_seconds("Nothing(seconds)", self.seconds)
+
+    def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
+        """Return its seconds, if they are known."""
+        return self.seconds or 0.0
 
     def moves_writes(self, topology: Topology) -> bool:
         """No node loses its role."""
         return False
 
     def act(self, cluster: Cluster) -> Happened:
-        """Do nothing."""
-        return Happened(time.time())
+        """Do nothing for these seconds."""
+        happened = Happened(time.time())
+        event.sleep(self.seconds or 0.0)
+        return happened

@@ -106,7 +106,7 @@ class Outage:
     """The sum of all gaps of at least .1 s and five usual gaps, in seconds."""
 
     censored: bool
-    """Whether the stall lasted until the end of the load, so that it is at least this long."""
+    """Whether the stall is at least this long: the load ended in it, or had not recovered when we stopped it."""
 
     read_stall: float
     """The longest gap between commits of transactions that only read, in seconds; nan without such a commit."""
@@ -165,6 +165,11 @@ class Outage:
     """Seconds until the cluster was whole again; None if no node left it."""
 
     @property
+    def observed_seconds(self) -> float:
+        """Seconds from the event to the end of the load."""
+        return (len(self.commits_by_tenth) + self.first_tenth) / PER_SECOND
+
+    @property
     def lost_or_invented(self) -> int | None:
         """Transactions that are lost or invented; None for a workload that keeps no books."""
         return None if self.books is None else self.books.lost + self.books.invented
@@ -185,19 +190,32 @@ class Outage:
 
     def is_lower_bound(self, metric: str) -> bool:
         """Whether this figure would be larger if the load had not ended."""
-        return self.back_at is None if metric == "missing" else self.censored and metric in CENSORED
+        if metric == "missing":
+            return self.back_at is None
+        last = self.commits_by_tenth[-self.first_tenth : -1][-PER_SECOND:]
+        slow = metric == "below_half" and len(last) == PER_SECOND and 2 * sum(last) < self.usual.rate
+        return slow or (self.censored and metric in CENSORED)
 
 
-def measure(times: LoadTimes, event_at: float, *, event: str = "", node: str = "") -> Outage:
+def measure(
+    times: LoadTimes,
+    event_at: float,
+    *,
+    event: str = "",
+    node: str = "",
+    usual_until: float | None = None,
+    recovered: bool = True,
+) -> Outage:
     """The figures of a load through an event. The fields that other sources know keep their defaults.
 
-    event_at: seconds since 1970. Raises ValueError for an event outside of the load.
+    event_at: seconds since 1970. usual_until: the end of the usual load; None is the event. recovered: whether the load
+    went on before we stopped it. Raises ValueError for an event outside of the load.
     """
     at = event_at - times.began
     if not 0 <= at <= times.seconds:
         raise ValueError(f"the event came {at:.3f} s after the begin of a load of {times.seconds:.3f} s")
     writes = times.moments(reading=False)
-    usual = usual_load(writes, at)
+    usual = usual_load(writes, at if usual_until is None else max(0.0, usual_until - times.began))
     gaps = _gaps(writes, at, times.seconds)
     stall = max(gaps, key=lambda gap: gap[1])
     least = max(SHORTEST, USUAL_GAPS * (0.0 if math.isnan(usual.gap) else usual.gap))
@@ -211,7 +229,7 @@ def measure(times: LoadTimes, event_at: float, *, event: str = "", node: str = "
         stall=stall[1],
         stall_at=stall[0] - at,
         without_commit=math.fsum(length for _, length in gaps if length >= least),
-        censored=stall is gaps[-1],
+        censored=stall is gaps[-1] or (not recovered and gaps[-1][1] >= least),
         read_stall=max(length for _, length in _gaps(reads, at, times.seconds)) if reads else math.nan,
         usual=usual,
         committed=len(writes),

@@ -12,15 +12,18 @@ import dataclasses
 import functools
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events.event import Event, Happened
+from pytest_dbcluster.clusters.events.roles.hand_over import hand_over
 from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.topology import SwitchesRoles
 from pytest_dbcluster.errors import ProvisionError, WorkloadError
+from pytest_dbcluster.hosts.host import EndsCommands
 from pytest_dbcluster.rounds.outages import outage
-from pytest_dbcluster.rounds.outages.outage import Outage
+from pytest_dbcluster.rounds.outages.outage import Outage, Returned
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.testbed.timeline import Askers
 from pytest_dbcluster.workloads.until_stopped import RunsUntilStopped, StoppedLoad, UntilStopped
@@ -29,10 +32,13 @@ from pytest_dbcluster.workloads.workload import Setting, Workload
 BASELINE_SECONDS, JITTER_SECONDS = 4.0, 2.0  # of the load before the event, and at most so many more by the draw
 BEGIN_SECONDS = 60.0  # until the load must have written something
 RECOVERY_SECONDS = 120.0  # after this time the stall is censored
+# Until a load that is told to stop must have ended; a blocked one gets the longer time when the cluster is whole.
+END_SECONDS, BLOCKED_SECONDS = 20.0, 120.0
 CONTROL_SECONDS = 9.0  # of a repetition in which nothing happens, for the expected time
 POLL = 0.25
 ANSWER_SECONDS = 5.0  # of a server, for its count of rows
 LOOKS, WRITING = 12, 8  # the load has recovered if it wrote between so many of the last looks
+RECOVERED_SECONDS = LOOKS * POLL  # of these looks
 SETTLED_SECONDS = 120.0  # until all nodes must have applied everything
 # Statuses that a load changes, by whether it writes. MySQL has the first ones, and its own queries change the others.
 STATUSES = {
@@ -55,47 +61,83 @@ def repeat(load: Workload, setting: Setting, event: Event, coin: random.Random, 
     assert isinstance(load, RunsUntilStopped), "``event_testbed`` refuses others"
     cluster = setting.cluster
     _prepare(event, cluster)
-    before = BASELINE_SECONDS + coin.uniform(0, JITTER_SECONDS)
-    with contextlib.closing(_Work(cluster, writes=load.writes)) as work:
-        stopped, happened = _through(load, setting, event, work, before)
+    before, writer = BASELINE_SECONDS + coin.uniform(0, JITTER_SECONDS), cluster.writers[0]
+    with contextlib.closing(_Work(cluster, writes=load.writes)) as work, _begun(load, setting) as (running, until):
+        happened, recovered = _through(running, setting, event, work, before)
+        until.stop()
+        blocked = not _ends(running, END_SECONDS)
+        if not blocked:
+            running.result()  # its error says more than that of a cluster that is not whole
+        returned = _make_whole(event, cluster, happened, writer)
+        if blocked and not _ends(running, BLOCKED_SECONDS):
+            raise NotWhole(_why_not_whole(event, cluster, ProvisionError(f"{load} was told to stop and did not end")))
+        stopped = running.result()
+    void = _why_void(happened, stopped.result)
+    # What a repetition lost that does not count stays in the cluster's own books, for the check after the rounds.
+    books = stopped.balance() if stopped.balance and not void else None
+    figures = _figures(stopped, happened, event, cluster, recovered=recovered)
+    whole = figures.marks["whole"] + happened.seconds_before if returned else None
+    figures = dataclasses.replace(figures, books=books, returned=returned, without_redundancy=whole)
+    make: Callable[..., Round] = Round
+    return make(**of_round, outcome=stopped.result, wall=0.0, started=stopped.times.began, void=void, outage=figures)
+
+
+@contextlib.contextmanager
+def _begun(load: RunsUntilStopped, setting: Setting) -> Iterator[tuple[Running, UntilStopped]]:
+    """Run the load in another thread. A load that goes on after the block is told to stop, and then killed."""
+    until = UntilStopped()
+    with wait.threads(1, "dbcluster-load") as threads:
+        running = threads.submit(load.run_until_stopped, setting, until)
+        try:
+            yield running, until
+        except Exception:
+            until.stop()
+            _ends(running, END_SECONDS)
+            raise
+        finally:
+            until.stop()
+            for client in setting.clients if not running.done() else ():
+                if isinstance(client, EndsCommands):
+                    client.end_commands()
+
+
+def _ends(running: Running, seconds: float) -> bool:
+    """Whether the load ends within so many seconds."""
+    limit = time.monotonic() + seconds
+    while not running.done() and time.monotonic() < limit:
+        wait.raise_if_interrupted()
+        concurrent.futures.wait([running], POLL)
+    return running.done()
+
+
+def _through(running: Running, setting: Setting, event: Event, work: _Work, before: float) -> tuple[Happened, bool]:
+    """Let the event happen under the load, and return whether the load recovered. before: seconds until the event."""
+    wait.until(lambda: _begin_problems(work, running), "the first rows of the load", seconds=BEGIN_SECONDS)
+    _sleep(before, running)
+    happened = _act(event, setting.cluster)
+    return happened, _recovers(work, running)
+
+
+def _make_whole(event: Event, cluster: Cluster, happened: Happened, writer: Node) -> Returned | None:
+    """Make the cluster whole, with the primary that it had before. Raises NotWhole."""
     try:
         returned = event.restore(cluster, happened)
         wait.until(cluster.problems, f"cluster {cluster.spec} after {event}", seconds=SETTLED_SECONDS)
         if returned:
             happened.marks.setdefault("whole", time.time() - happened.at)
+        if event.reusable and _has_other_primary(cluster, writer):
+            hand_over(writer, cluster)
         wait.until(cluster.backlog, f"cluster {cluster.spec} after {event}", seconds=SETTLED_SECONDS)
     except ProvisionError as error:
         raise NotWhole(_why_not_whole(event, cluster, error)) from error
-    books = stopped.balance() if stopped.balance else None
-    figures = _figures(stopped, happened, event, cluster)
-    whole = figures.marks["whole"] if returned else None
-    figures = dataclasses.replace(figures, books=books, returned=returned, without_redundancy=whole)
-    make: Callable[..., Round] = Round
-    return make(
-        **of_round,
-        outcome=stopped.result,
-        wall=0.0,
-        started=stopped.times.began,
-        void=_why_void(happened, stopped.result),
-        outage=figures,
-    )
+    return returned
 
 
-def _through(
-    load: RunsUntilStopped, setting: Setting, event: Event, work: _Work, before: float
-) -> tuple[StoppedLoad, Happened]:
-    """Run the load through the event. before: its seconds until the event."""
-    until = UntilStopped()
-    with wait.threads(1, "dbcluster-load") as threads:
-        running = threads.submit(load.run_until_stopped, setting, until)
-        try:
-            wait.until(lambda: _begin_problems(work, running), f"the first rows of {load}", seconds=BEGIN_SECONDS)
-            _sleep(before, running)
-            happened = _act(event, setting.cluster)
-            _wait_recovered(work, running)
-        finally:
-            until.stop()
-        return running.result(), happened
+def _has_other_primary(cluster: Cluster, before: Node) -> bool:
+    """Whether the topology elected another primary than the one before, and can switch back to it."""
+    topology, options = cluster.topology, dict(cluster.spec.options)
+    one = isinstance(topology, SwitchesRoles) and topology.has_primary(options) and not topology.refuses_roles(options)
+    return one and not isinstance(cluster.spec.release, tuple) and cluster.writers[0] is not before
 
 
 def _prepare(event: Event, cluster: Cluster) -> None:
@@ -162,8 +204,8 @@ def _sleep(seconds: float, running: Running) -> None:
         time.sleep(min(POLL, left))
 
 
-def _wait_recovered(work: _Work, running: Running) -> None:
-    """Wait until the load goes on, or for RECOVERY_SECONDS."""
+def _recovers(work: _Work, running: Running) -> bool:
+    """Wait until the load goes on, at most RECOVERY_SECONDS. Returns whether it does."""
     limit, looks = time.monotonic() + RECOVERY_SECONDS, list[bool]()
     while time.monotonic() < limit:
         wait.raise_if_interrupted()
@@ -171,13 +213,17 @@ def _wait_recovered(work: _Work, running: Running) -> None:
         time.sleep(POLL)
         looks = [*looks, work.went_on()][-LOOKS:]
         if len(looks) == LOOKS and looks[-1] and sum(looks) >= WRITING:
-            return
+            return True
+    return False
 
 
-def _figures(stopped: StoppedLoad, happened: Happened, event: Event, cluster: Cluster) -> Outage:
-    ledger = stopped.result.ledger
+def _figures(stopped: StoppedLoad, happened: Happened, event: Event, cluster: Cluster, *, recovered: bool) -> Outage:
+    ledger, seconds = stopped.result.ledger, happened.seconds_before
+    found = outage.measure(stopped.times, happened.at, usual_until=happened.at - seconds, recovered=recovered)
     return dataclasses.replace(
-        outage.measure(stopped.times, happened.at, event=str(event), node=happened.node),
+        found,
+        event=str(event),
+        node=happened.node,
         failed=ledger.total.failed if ledger else 0,
         unknown=ledger.total.unknown if ledger else 0,
         connections_lost=stopped.connections_lost,

@@ -13,6 +13,7 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.claims.repetitions.kind import BUDGET
 from pytest_dbcluster.clusters.events.event import Event, Stage
+from pytest_dbcluster.clusters.events.nothing import Nothing
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.rounds.round import Round
@@ -69,6 +70,11 @@ class EventTestbed(Testbed):
             _check_endpoint(one, variant, workload)
         self._events = [_equip(one, variant, pool) for one, variant in zip(each, self.variants, strict=True)]
         self._expected = [_expected_seconds(one, variant) for one, variant in zip(each, self.variants, strict=True)]
+        self._lasted: list[float] = []  # seconds of the load from each event to its recovery
+        longest = max(self._expected)
+        self._expected = [
+            longest if one == Nothing() else own for one, own in zip(self._events, self._expected, strict=True)
+        ]
         self.usual_seconds = statistics.fmean(self._expected)
 
     def announce(self, repetitions: int, budget: float) -> None:
@@ -102,7 +108,10 @@ class EventTestbed(Testbed):
         """One repetition. A cluster that runs alone has no other rounds before it."""
         running = self._prepare(variant, 0)
         with self._pool.measuring(), self._mark_dirty_on_error(running.cluster):
-            return self._round(running, variant, block, position, time.monotonic())
+            done = self._round(running, variant, block, position, time.monotonic())
+            if self.one_at_a_time and not done.void and self._events[variant].reusable:
+                self._check(running)
+            return done
 
     def _on_path(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
         """One repetition; void if the cluster did not become whole, which then serves no other."""
@@ -120,16 +129,23 @@ class EventTestbed(Testbed):
         try:
             with span("event", event=str(self._events[variant])):
                 done = event_runner.repeat(
-                    workload, setting, self._events[variant], coin, variant=name, block=block, position=position
+                    workload, setting, self._event(variant), coin, variant=name, block=block, position=position
                 )
         except event_runner.NotWhole as error:
             cluster.dirty = str(error)
             done = round_runner.void_round(str(error), variant=name, block=block, position=position)
         else:
+            if done.outage and self._events[variant] != Nothing():
+                self._lasted.append(max(0.0, done.outage.observed_seconds - event_runner.RECOVERED_SECONDS))
             self._check_changed(running, self._events[variant])
         done = dataclasses.replace(done, wall=time.monotonic() - began)
         self._learn_seconds(variant, done.wall)
         return done
+
+    def _event(self, variant: int) -> Event:
+        """The event of a variant. The control lasts as long as the longest event so far, or as one is expected to."""
+        event, expected = self._events[variant], max(self._expected) - event_runner.CONTROL_SECONDS
+        return Nothing(max(self._lasted, default=expected) or None) if event == Nothing() else event
 
     def _check_changed(self, running: Running, event: Event) -> None:
         """Check a cluster that an event has changed for good; it serves no other repetition."""
@@ -139,7 +155,7 @@ class EventTestbed(Testbed):
 
     def check(self) -> None:
         """Check the clusters as ``Testbed.check`` does. Each one that an event changed for good is checked already."""
-        if any(event.reusable for event in self._events):
+        if not self.one_at_a_time and any(event.reusable for event in self._events):
             for number in range(len(self.variants)):
                 self._prepare(number, 0)  # starts a cluster that is missing since then
             super().check()

@@ -198,6 +198,8 @@ class TPCC(DriverWorkload):
         def balance() -> Books:
             found = own.balance(cluster.nodes[-1])
             books.book_of(cluster).discard(found.lost)  # reported here, and not again by the checks of later rounds
+            if found.invented:
+                books.forget(cluster)  # a new book begins with the orders that are there
             lost, invented = len(found.lost), len(found.invented)
             return Books(found.acknowledged, lost, invented, found.unknown_there, found.unknown_gone)
 

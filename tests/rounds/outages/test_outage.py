@@ -151,6 +151,32 @@ def test_a_rate_that_is_not_back_bounds_what_is_missing():
     assert (found.is_lower_bound("missing"), found.is_lower_bound("stall")) == (True, False)
 
 
+def test_a_load_that_ends_slow_bounds_its_time_below_half():
+    """It would have been slow for longer."""
+    slow = LoadTimes(BEGAN, 20.0, {"order": commits((0, 5)) + commits((6, 20), every=60)})
+    fast = LoadTimes(BEGAN, 20.0, {"order": commits((0, 5)) + commits((6, 12), every=60) + commits((12, 20))})
+
+    assert outage.measure(slow, BEGAN + 5).is_lower_bound("below_half")
+    assert not outage.measure(fast, BEGAN + 5).is_lower_bound("below_half")
+
+
+def test_a_load_that_is_stopped_in_a_second_stall_bounds_its_stall():
+    """The gap at its end is not the longest one, and could have become that."""
+    times = load((0, 5), (30, 32), seconds=40.0)
+
+    assert not outage.measure(times, BEGAN + 4).censored
+    assert outage.measure(times, BEGAN + 4, recovered=False).censored
+    assert not outage.measure(load((0, 5), (11, 20)), BEGAN + 4, recovered=False).censored
+
+
+def test_the_usual_load_may_end_before_the_event():
+    """A node that is already gone slows the load down."""
+    times = load((0, 5), (8, 20))
+
+    assert outage.measure(times, BEGAN + 8).usual.low == 0
+    assert outage.measure(times, BEGAN + 8, usual_until=BEGAN + 5).usual.low > 0
+
+
 def test_without_a_usual_rate_nothing_is_known_to_be_missing():
     """There is nothing to compare with."""
     found = outage.measure(load((4, 20)), BEGAN + 0.5)

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import random
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
 
 from pytest_dbcluster.clusters.events.event import Event
-from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.clusters.events.nothing import Nothing
+from pytest_dbcluster.errors import ProvisionError, WorkloadError
+from pytest_dbcluster.rounds.outages.load_times import LoadTimes
+from pytest_dbcluster.rounds.outages.outage import Books
+from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.testbed import timeline
 from pytest_dbcluster.testbed.events import event_runner
+from pytest_dbcluster.workloads.until_stopped import StoppedLoad
 
 NAMES = ("innodb_rows_inserted", "innodb_rows_updated")
 
@@ -78,3 +85,129 @@ def test_lines_that_an_event_causes_are_no_fault_afterwards():
 
     assert event_runner._error_lines(Cuts, cluster) == ("node1 logged: [ERROR] connection to peer 2 is lost",)
     assert cluster.expected_errors == {"connection to peer .* is lost"}
+
+
+class Client:
+    """A load host whose command ends only when it is killed, or when ``let_go`` is set."""
+
+    def __init__(self):
+        self.let_go, self.killed = threading.Event(), False
+
+    def end_commands(self):
+        """Kill it."""
+        self.killed = True
+        self.let_go.set()
+
+
+class Blocked:
+    """A load whose statement has no answer until ``client`` lets it go."""
+
+    keeps_books, writes = True, True
+
+    def __init__(self, client):
+        self.client = client
+        self.balanced = False
+
+    def run_until_stopped(self, setting, until):
+        """Wait, and return commits until now."""
+        began = time.time()
+        assert self.client.let_go.wait(60)
+        if self.client.killed:
+            raise WorkloadError("it was killed")
+        seconds = time.time() - began
+        moments = {"order": list(range(0, round(1000 * seconds), 10))}
+        result = RunResult(seconds, 10, commits=10)
+        return StoppedLoad(result, LoadTimes(began, seconds, moments), 0, self.balance)
+
+    def balance(self):
+        """Note that the books were asked for."""
+        self.balanced = True
+        return Books(10, 1, 0, 0, 0)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Short times of a repetition."""
+    for name, seconds in {"BASELINE_SECONDS": 0.3, "JITTER_SECONDS": 0.1, "END_SECONDS": 0.3, "POLL": 0.01}.items():
+        monkeypatch.setattr(event_runner, name, seconds)
+
+
+def setting_of(client):
+    """A healthy cluster of one writing server, and this load host."""
+    node = SimpleNamespace(name="node1", running=True, sql=Server(1))
+    cluster = SimpleNamespace(
+        spec=SimpleNamespace(options=(), release="mariadb"), nodes=[node], writers=[node], topology=object(),
+        problems=list, backlog=list, new_errors=list, expected_errors=set(),
+    )  # fmt: skip
+    return SimpleNamespace(cluster=cluster, clients=[client])
+
+
+class Frees(Nothing):
+    """An event after which the blocked load goes on when the cluster is made whole. void: why it does not count."""
+
+    client, void = None, ""
+
+    def act(self, cluster):
+        happened = super().act(cluster)
+        happened.void = self.void
+        return happened
+
+    def restore(self, cluster, happened):
+        self.client.let_go.set()
+
+
+def repetition(client, event, load):
+    """One repetition of the event."""
+    return event_runner.repeat(load, setting_of(client), event, random.Random(1), variant="a", block=0, position=0)
+
+
+def freeing(client, void=""):
+    """The event that frees the load of this host."""
+    return type("FreesThis", (Frees,), {"client": client, "void": void})()
+
+
+def test_a_load_that_the_event_blocks_goes_on_when_the_cluster_is_whole(quick):
+    """The cluster is made whole before the load's result is read, which would otherwise never come."""
+    client = Client()
+    done = repetition(client, freeing(client), Blocked(client))
+
+    assert not client.killed
+    assert done.void == ""
+    assert done.outage.books.lost == 1
+
+
+def test_a_load_that_never_ends_is_killed(quick, monkeypatch):
+    """The repetition says so, and its cluster serves no other one."""
+    monkeypatch.setattr(event_runner, "BLOCKED_SECONDS", 0.3)
+    client = Client()
+    with pytest.raises(event_runner.NotWhole, match="was told to stop and did not end"):
+        repetition(client, Nothing(), Blocked(client))
+
+    assert client.killed
+
+
+def test_an_interrupt_kills_the_load_at_once(quick, monkeypatch):
+    """It may be in a statement that has no answer."""
+
+    class Interrupts(Nothing):
+        def act(self, cluster):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(event_runner, "END_SECONDS", 60)
+    client, began = Client(), time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        repetition(client, Interrupts(), Blocked(client))
+
+    assert client.killed
+    assert time.monotonic() - began < 30
+
+
+def test_what_a_void_repetition_loses_stays_in_the_books_of_the_cluster(quick):
+    """The check after the rounds finds it, because no claim sees the repetition."""
+    client = Client()
+    load = Blocked(client)
+    done = repetition(client, freeing(client, "node1 ended by itself"), load)
+
+    assert done.void == "the event is not proven: node1 ended by itself"
+    assert not load.balanced
+    assert done.outage.books is None

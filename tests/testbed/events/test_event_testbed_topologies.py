@@ -50,7 +50,7 @@ def test_a_group_elects_a_primary_that_it_is_told_to_and_one_after_a_kill(pool):
     Suspicion takes 5 s, and without an expel timeout the group elects another primary then.
     """
     load = SysBench("oltp_write_only", size=1000, threads=4, pause=PAUSE)
-    switched, killed = repeated(pool, QUICK, load, SwitchPrimary("node2", timeout=5), Kill())
+    killed, switched = repeated(pool, QUICK, load, Kill(), SwitchPrimary("node2", timeout=5))
 
     assert list(switched.marks) == ["elected", "returned", "routed"]
     assert switched.stall < 120

@@ -87,8 +87,10 @@ class Join(Event):
         node = event.target(self.node, cluster)
         if not node.running:
             return Happened(time.time(), node.name, void=f"{node.name} did not run before the event")
+        left = time.time()
         self._leave(node, cluster)
         happened = Happened(time.time(), node.name)
+        happened.seconds_before = happened.at - left
         happened.returned = event.rejoin(node, cluster, by_clone=self.how == CLONE)
         happened.mark("whole")
         if happened.returned.how != self.how:
