@@ -42,8 +42,7 @@ from pytest_dbcluster.workloads.workload import Setting, Workload
 T = TypeVar("T")
 INSTANCES = 2  # clusters for each variant, if variants differ in topology or release
 FIT_SECONDS = 60.0
-# Longest random wait before a round, as a share of the round or of the longest timer (innodb_flush_log_at_timeout, 1
-# s).
+# Longest random wait before a round, as a share of it or of the longest timer (innodb_flush_log_at_timeout, 1 s).
 JITTER = 0.1
 TURN = 3  # rounds that count for each start, if clusters run one at a time
 LINE = 200  # characters of a server's log line in a message
@@ -352,11 +351,15 @@ class Testbed(RoundSource):
 
     def _switch(self, running: Running, variant: int) -> None:
         """Switch a cluster and its network to a variant, with the same statements for any current variant."""
-        if running.cluster.path:
-            running.cluster.path.shape(self.variants[variant].network or REST)
+        self._shape(running, variant)
         key = self.variants[variant].cluster_key
         sharing = [number for number, other in enumerate(self.variants) if other.cluster_key == key]
         running.switch.to(self._changes[variant], among={name for n in sharing for name in self._changes[n]})
+
+    def _shape(self, running: Running, variant: int) -> None:
+        """Give a cluster the network and the topology's options of a variant."""
+        if running.cluster.path:
+            running.cluster.path.shape(self.variants[variant].network or REST)
         running.cluster.topology.apply(dict(self.variants[variant].settings), running.cluster.nodes)
 
     @contextlib.contextmanager

@@ -43,7 +43,8 @@ class LevelTestbed(Testbed):
         self._combination: int | None = None
         self._fresh = 0  # clusters that were started for a value
         self._started = levels.options_at_start([one.cluster_key for one in self.variants], options)
-        self._base, self._steps = steps(options, self._changes, self._started)
+        base, self._steps = steps(options, self._changes, self._started)
+        self._base = {name: value for name, value in base.items() if name not in self._started}
 
     @functools.cached_property
     def one_at_a_time(self) -> bool:
@@ -60,10 +61,11 @@ class LevelTestbed(Testbed):
         if self._combination is None or not self.one_at_a_time:
             return super()._variants_needed(variant)
         first, static = self.variants[0], dict(self.variants[0].static)
-        for number in range(len(self._options)):
-            if self._combination >> number & 1:
-                own, base = dict(self.variants[2 * number + 1].static), dict(self.variants[2 * number].static)
-                static |= {name: value for name, value in own.items() if base.get(name) != value}
+        for number, name in enumerate(self._options):
+            if name in self._started:
+                level = self.variants[2 * number + (self._combination >> number & 1)].options
+                static.pop(name, None)
+                static |= {name: level[name]} if name in level else {}
         made = dataclasses.replace(first, static=tuple(sorted(static.items())))
         return [made.on_instance(first.spec.instance + FRESH + self._fresh)]
 
@@ -90,10 +92,25 @@ class LevelTestbed(Testbed):
             super()._switch(running, variant)
             return
         names = {*self._base, *itertools.chain.from_iterable(self._steps)}
+        self._shape(running, variant)
         try:
             running.switch.to(compose(self._base, self._steps, self._combination), among=names)
         except ProvisionError as error:
             raise SwitchFailed(str(error)) from error
+        self._check_start(running, self._combination)
+
+    def _check_start(self, running: Running, combination: int) -> None:
+        """Raise SwitchFailed if a server started with the other level of an option. It may adjust a level."""
+        wanted = {
+            name: (pair[combination >> number & 1], pair[~combination >> number & 1])
+            for number, (name, pair) in enumerate(self._options.items())
+            if name in self._started
+        }
+        for node in running.cluster.nodes if wanted else ():
+            have = node.variables()
+            for name, (level, other) in wanted.items():
+                if name in have and levels.same_value(have[name], other):
+                    raise SwitchFailed(f"{node.name} has started with {name}={other}, not {level}")
 
 
 class SwitchFailed(ProvisionError):

@@ -59,11 +59,13 @@ def test_two_options_that_change_a_third_variable_differently_are_refused():
 ONE_SERVER = ClusterSpec("standalone", release=ReleaseName("mariadb", "10.11"))
 
 
-def made_of(pool, options):
-    """The testbed of these options on a server."""
+def made_of(pool, options, *, static=None):
+    """The testbed of these options on a server. static: number of a level -> its option that needs a start."""
     read = levels.read(options)
     usual = pool.resolution.defaults(pool.resolution.resolve(ONE_SERVER, switched=False))
     variants = [pool.resolution.resolve(spec) for spec in levels.specs(ONE_SERVER, read, usual)]
+    for number, name in (static or {}).items():
+        variants[number] = variants[number].with_static([name])
     return LevelTestbed(read, WRITE, variants, pool, "quick", lambda line: None)
 
 
@@ -115,6 +117,20 @@ def test_an_option_that_needs_a_start_gets_a_fresh_server_for_each_value(pool):
     assert made.one_at_a_time
     assert len(servers) == 2
     assert found == [("10", "4", "86400"), ("11", "4", "40")]
+
+
+@pytest.mark.parametrize("needs_start", [0, 1], ids=["first", "second"])
+def test_both_levels_are_in_effect_if_one_of_them_needs_a_start(pool, needs_start):
+    """The server starts with the other one as well, although a running server could switch to it."""
+    name = "max_connections"
+    made = made_of(pool, {name: (256, 151)}, static={needs_start: name})
+    found = []
+    for position, number in enumerate((0, 1)):
+        assert not made.round(number, block=0, position=position).void
+        found += values(made, name)
+
+    assert made.one_at_a_time
+    assert found == ["256", "151"]
 
 
 def test_all_options_have_evidence_after_their_servers_have_ended(pool):
