@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_dbcluster import reasons
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import EQUAL, Outcome, Verdict
 from pytest_dbcluster.cli.compare import guards
@@ -39,7 +40,10 @@ from pytest_dbcluster.workloads.workload import Workload
 OPTION = "--by-option"
 COLUMNS = ("option", "", "ratio ({})", "share", "")
 SMALL = 0.01  # of the sum of all effects, in logs: less has no shares
+# Reasons of a verdict that more rounds would close.
+FEW_ROUNDS = {"budget-used", "pairs-used", "futile", "run-budget-spent", "run-budget-too-short", "share-of-time-used"}
 EFFECTS_SHARE = 0.75  # of a workload's time for the effects; the rest is for the options that carry it alone
+BY_PRESENCE = ("log_bin",)  # its value is the name of a file, and without the option it is off
 ALONE, ALL = "those alone", "all options"  # names of variants
 
 
@@ -164,19 +168,37 @@ def differing(resolution: Resolution, spec: ClusterSpec, checked: Sequence[Varia
     Reads the cold-start references of the options. Raises ConfigError if no option differs in effect.
     """
     usual = [resolution.defaults(one) for one in checked]
-    found = {
-        name: (values[0], values[1])
-        for name in sorted({*checked[0].options, *checked[1].options})
-        if not is_identity(name)
-        and all(
-            values := [one.options.get(name, known.get(name, "")) for one, known in zip(checked, usual, strict=True)]
+    found, unclear = Levels(), list[str]()
+    for name in sorted({*checked[0].options, *checked[1].options}):
+        if is_identity(name) or checked[0].options.get(name) == checked[1].options.get(name):
+            continue
+        one, other = (_level(name, checked[n].options, usual[n], usual[1 - n]) for n in (0, 1))
+        if one is None or other is None:
+            unclear.append(name)
+        elif meaning(one) != meaning(other):
+            found[name] = one, other
+    if unclear:
+        raise ConfigError(
+            f"{OPTION}: {', '.join(unclear)} of one file has no value that could stand in the other; write it in both "
+            f"files in the same way, or compare them without {OPTION}"
         )
-        and meaning(values[0]) != meaning(values[1])
-    }
     if not found:
         raise ConfigError(f"{OPTION}: no option differs in effect; compare the files without {OPTION}")
     specs = levels.specs(spec, found, usual[0])
     return Differing(found, [resolution.resolve(one) for one in specs], spec)
+
+
+def _level(name: str, options: Mapping[str, str], usual: Mapping[str, str], others: Mapping[str, str]) -> str | None:
+    """The value of an option in a file, or that of a server without it. None if no text gives it.
+
+    usual, others: the variables of the servers of this file and of the other one. A line without a value turns an
+    option on.
+    """
+    if name not in options:
+        return None if name in BY_PRESENCE else usual.get(name)
+    if options[name] or name in BY_PRESENCE:
+        return options[name] or None
+    return "ON" if others.get(name) in ("ON", "OFF") else others.get(name) and ""
 
 
 class OptionComparison(Comparison):
@@ -273,6 +295,8 @@ def _row(
     share: float,
     interactions: Sequence[InteractionEstimate],
 ) -> OptionRow:
+    if _is_blocked(verdict):
+        return OptionRow(option, values, verdict, OptionRole.UNKNOWN, share, verdict.reason)
     clear = [one for one in interactions if option in one.options and not one.low <= 1 <= one.high]
     other = next((name for one in clear for name in one.options if name != option), "")
     if verdict.outcome is Outcome.HOLDS and not clear:
@@ -282,6 +306,12 @@ def _row(
     if clear:
         return OptionRow(option, values, verdict, OptionRole.TOGETHER, share, other)
     return OptionRow(option, values, verdict, OptionRole.UNKNOWN, share, verdict.reason)
+
+
+def _is_blocked(verdict: Verdict) -> bool:
+    """Whether a verdict is open for another reason than too few rounds, so that its interval says nothing."""
+    known = {reason.name for reason in reasons.find(verdict.reason)}
+    return verdict.outcome is Outcome.INCONCLUSIVE and bool(known - FEW_ROUNDS)
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -336,8 +366,12 @@ def _in_words(answer: OptionAnswer) -> str:
     if not answer.rows:
         return f"could not tell which option does it on {answer.workload}"
     if not carrying:
-        unknown = [row.option for row in answer.rows if row.role is OptionRole.UNKNOWN]
-        said = f"could not tell {', '.join(unknown)}" if unknown else "no option does anything measurable"
-        return f"{said} on {answer.workload}"
+        unknown, joint = (
+            [row.option for row in answer.rows if row.role is role]
+            for role in (OptionRole.UNKNOWN, OptionRole.TOGETHER)
+        )
+        said = [f"{' and '.join(joint)} matter only together"] if joint else []
+        said += [f"could not tell {', '.join(unknown)}"] if unknown else []
+        return f"{', '.join(said) or 'no option does anything measurable'} on {answer.workload}"
     named = (f"{row.option} ({ratio(row.verdict.ratio, EQUAL)})" for row in carrying)
     return f"{', '.join(named)} {'carries' if len(carrying) == 1 else 'carry'} the difference on {answer.workload}"

@@ -178,6 +178,47 @@ def test_only_options_with_another_effect_are_compared():
         by_option.differing(resolution, ClusterSpec("standalone"), checked[:1] * 2)
 
 
+def test_a_line_without_a_value_turns_an_option_on():
+    """The other server has it off."""
+    found = by_option.differing(
+        resolution_of({"skip_name_resolve": "OFF"}), SERVER, [variant(skip_name_resolve=""), variant()]
+    )
+
+    assert found.options == {"skip_name_resolve": ("ON", "OFF")}
+
+
+@pytest.mark.parametrize(
+    "options", [{"log_bin": ""}, {"log_bin": "binlog"}, {"skip_log_bin": ""}, {"disable_thing": ""}], ids=str
+)
+def test_an_option_without_a_second_level_is_refused_by_its_name(options):
+    """Otherwise the answer would be silent about it."""
+    resolution = resolution_of({"log_bin": "OFF", "sync_binlog": "0"})
+    with pytest.raises(ConfigError, match=f"--by-option: {next(iter(options))} of one file has no value"):
+        by_option.differing(resolution, SERVER, [variant(sync_binlog=1, **options), variant()])
+
+
+def test_an_interval_that_says_nothing_blames_no_option():
+    """The machine cannot show the difference, so the option is open with that reason, and no pair explains it."""
+    trial = trial_of([0.3, 0.0, 0.0], 10, sd=0.02)
+    blind = "an fsync takes 3 us in /dev/shm: this disk cannot show the cost of flushes"
+    terms = Terms(0.0005 / 6, untrusted=blind, out_of_budget="--seconds 60 are over")
+    verdicts = {name: judge(kinds.effect_same_as(0.05), trial, terms, number) for number, name in enumerate(OPTIONS)}
+    pair = InteractionEstimate(("flush", "binlog"), 1.3, 1.1, 1.5, claimed=True)
+    found = by_option.rows(Differing(OPTIONS, (), SERVER), verdicts, [pair])
+
+    assert {row.role for row in found} == {OptionRole.UNKNOWN}
+    assert blind in found[0].text
+
+
+def test_options_that_matter_only_together_are_named():
+    """Their effects cancel over all combinations."""
+    pair = InteractionEstimate(("flush", "binlog"), 1.3, 1.1, 1.5, claimed=True)
+    answer = answered([0.0, 0.0, 0.0], [pair], blocks=20)
+
+    names, rest = by_option.sentence([answer]).split(" matter ")
+    assert (sorted(names.split(" and ")), rest) == (["binlog", "flush"], "only together on tpcc")
+
+
 @pytest.mark.parametrize("name", ["resume", "equal", "why"])
 def test_what_single_options_do_not_take_is_refused(name):
     """Before anything starts, by the name of the other option."""
