@@ -130,11 +130,13 @@ class Measurement:
             known |= {variant.number: variant.rounds for variant in longer}
         return answer
 
-    def end(self) -> None:
+    def end(self, *, interrupted: bool = False) -> None:
         """Report the answers that the test has not read, as comparisons: the body of the test has ended.
 
-        The source learns from rounds after which the clusters were as they should be.
+        The source learns from rounds after which the clusters were as they should be. interrupted: by Ctrl-C, after
+        which nothing more starts.
         """
         self.drawing.learn()
-        self.at_end()
+        if not interrupted:
+            self.at_end()
         self.claims.report_unread()

@@ -315,7 +315,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         _end_run(pyfuncitem.config, str(error))
     finally:
         for measurement in itertools.chain(*pyfuncitem.stash.get(MEASUREMENTS, [])):
-            measurement.end()
+            measurement.end(interrupted=isinstance(sys.exception(), KeyboardInterrupt))
         if SESSION in pyfuncitem.config.stash:
             pyfuncitem.config.stash[SESSION].test_ends()
     for asked in pyfuncitem.stash.get(MEASUREMENTS, []):

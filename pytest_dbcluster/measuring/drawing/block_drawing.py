@@ -137,8 +137,9 @@ class BlockDrawing:
         """
         late = []
         if self.source.arrival_rate is not None:
-            for number, name in enumerate(self.source.names):
-                others = [done for block in (*self.blocks.void, running) for done in block if done.variant == name]
+            for number in range(len(self.source.names)):
+                drawn = [done for block in (*self.blocks.void, running) for done in block]
+                others = [done for done in drawn if self.blocks.has(done, number)]
                 late.append(open_loop.too_high([*self.blocks.rounds[number], *others], least))
         if not self.pace.lower(late):
             return False

@@ -172,6 +172,10 @@ class DrawnBlocks:
         """What was void and drawn again within the first ``pairs`` pairs, as ``void``."""
         return [block for block in self.void if self.pairs_before(block[0]) < pairs]
 
+    def has(self, done: Round, number: int) -> bool:
+        """Whether a round is of a variant, by its number."""
+        return done.variant == self.names[number]
+
     def void_rounds(self, candidate: int, baseline: int) -> tuple[tuple[int, bool], ...]:
         """Each void round of two variants, as ``Pairs.void``; rounds that were drawn again with it are left out."""
         names = {self.names[candidate]: True, self.names[baseline]: False}

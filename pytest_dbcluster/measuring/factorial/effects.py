@@ -142,9 +142,12 @@ class Effects:
     def interactions(self, *, metric: str | None = None) -> list[InteractionEstimate]:
         """Estimate how much each two options depend on each other, from the rounds of the last look; the largest first.
 
-        Only pairs that were named before can be claimed. Raises ConfigError before the first claim, which draws rounds.
+        Only pairs that were named before can be claimed. Empty if an earlier run, which this one continues, has all
+        answers. Raises ConfigError before the first claim, which draws rounds.
         """
         measurement = self.measurement
+        if not measurement.pairs and measurement.claims.answers:
+            return []
         if not measurement.pairs:
             raise ConfigError('effects.interactions(): no round is drawn yet; make a claim first, such as effects["x"]')
         drawn = measurement.values.trial(measurement.metric if metric is None else metric)
@@ -162,11 +165,12 @@ class Effects:
         """Report the effects about which no claim was made, as comparisons, so that the results have all of them."""
         measurement = self.measurement
         claimed = {answer.question.variants for answer in measurement.claims.answers}
-        for option in self if measurement.pairs else ():
+        for option in self if claimed else ():
             effect = self[option]
             if effect.numbers not in claimed:
                 question = effect.question(kinds.effect_differs(), measurement.metric, asserted=False)
                 try:
-                    decision.show(question, measurement)
+                    if measurement.take_over(question) is None and measurement.pairs:
+                        decision.show(question, measurement)
                 except DBClusterError:  # the clusters are gone, and the claims have said why
                     return

@@ -100,6 +100,54 @@ def test_an_effect_without_a_claim_is_shown_after_the_test():
     assert {answer.verdict.pairs for answer in shown} == {16}
 
 
+def test_a_later_effect_was_not_chosen_by_the_rounds():
+    """The options share the error from the begin, so no line warns of it."""
+    _, effects = effects_of([0.5, 0.4, 0.0])
+    assert effects["flush"].beats()
+
+    assert "drawn before this claim" not in effects["sync_binlog"].beats().message
+
+
+def test_an_interrupt_shows_no_other_effect():
+    """Its evidence might start servers."""
+    shown = []
+    _, effects = effects_of([0.5, 0.0, 0.0], finished=shown.append)
+    assert effects["flush"].beats()
+    effects["flush"].measurement.end(interrupted=True)
+
+    assert [answer.asserted for answer in shown] == [True]
+
+
+def test_a_continued_run_takes_over_what_was_only_shown():
+    """It draws nothing and shows nothing a second time; the pairs have no rounds of their own."""
+    shown = []
+    _, effects = effects_of([0.5, 0.0, 0.0], finished=shown.append)
+    assert effects["flush"].beats()
+    effects["flush"].measurement.end()
+    earlier = {answer.question.variants: answer for answer in shown}
+    source, again = effects_of([0.5, 0.0, 0.0])
+    measurement = again["flush"].measurement
+    measurement.recall = lambda question: earlier.pop(question.variants, None)
+    assert again["flush"].beats()
+    assert again.interactions() == []
+    measurement.end()
+
+    assert (source.rounds, earlier) == ([], {})
+
+
+def test_a_rate_that_a_combination_does_not_keep_is_lowered():
+    """Each void round has a level of every option."""
+    _source, effects = effects_of([0.5, 0.0, 0.0])
+    blocks = effects["flush"].measurement.drawing.blocks
+    void = Round(design.name_of(5, 3), 0, 0, RunResult(1.0, 100, 100), wall=0.0, started=1.0, void="saturated")
+
+    assert [NAMES[number] for number in range(6) if blocks.has(void, number)] == [
+        "flush=2",
+        "sync_binlog=1",
+        "io_capacity=2000",
+    ]
+
+
 def test_no_round_shows_nothing():
     """A test that made no claim has no effects."""
     source, effects = effects_of([0.5, 0.0, 0.0])
