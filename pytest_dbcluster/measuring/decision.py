@@ -115,11 +115,14 @@ def why_too_slow(question: Question, measurement: Measurement, look: int | None 
     if measurement.pairs:
         return ""
     drawing.prepare(question.timed)
+    measurement.source.choose_rates()
     if drawing.pace.length:
         return ""
     look = look or reach.first_look(question.claim, rules.alpha, drawing.instances)
-    blocks = drawing.warm_up.blocks
-    return reach.why_too_slow(blocks, question.timed, look, rules.budget, larger=rules.larger_budget)
+    if blocks := drawing.warm_up.blocks:
+        return reach.why_too_slow(blocks, question.timed, look, rules.budget, larger=rules.larger_budget)
+    seconds, several = measurement.source.round_seconds or 0.0, len(question.timed)
+    return reach.beyond_budget(look, several, seconds, rules.budget, given=False, larger=rules.larger_budget)
 
 
 def add_cluster_difference(question: Question, measurement: Measurement) -> tuple[Question, ClusterDifference | None]:
@@ -169,7 +172,8 @@ def _add_tries(answer: Answer, question: Question, measurement: Measurement, dra
     if not question.asserted:
         return answer
     number = measurement.claims.try_number(question)
-    choice = len(measurement.source.names) if drawn_before and not question.others else 0
+    several = drawn_before and not question.others and question.claim.of_kind.paired  # options share the error
+    choice = len(measurement.source.names) if several else 0
     lines = [*remarks.chosen_line(choice), *remarks.try_line(number, measurement.rules.alpha)]
     return dataclasses.replace(answer, notes=[*answer.notes, *lines], tries=number)
 

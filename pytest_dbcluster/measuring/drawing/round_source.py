@@ -128,6 +128,12 @@ class RoundSource(abc.ABC):
     def permit(self, metric: str) -> None:  # noqa: B027 (by default every metric is permitted)
         """Raise ConfigError for a metric or counter that the workload does not have on these variants."""
 
+    def choose_rates(self) -> None:  # noqa: B027 (by default a workload keeps its rate)
+        """Choose the rates of all rounds before the first one, if they take rounds; then ``round_seconds`` is known.
+
+        Raises ConfigError if no rate will do.
+        """
+
     def blind_spot(self, *numbers: int, by_size: bool = False) -> str:
         """Why no claim about these variants can be trusted on this machine; empty when it can be.
 

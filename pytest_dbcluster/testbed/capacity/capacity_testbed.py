@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import random
 import time
 from collections.abc import Sequence
@@ -49,6 +50,10 @@ class CapacityTestbed(ObjectiveTestbed):
         self._rates: tuple[float, ...] = ()
         self._plan: tuple[float | None, ...] = ()  # the rates of the next round; None is a closed loop
 
+    def choose_rates(self) -> None:
+        """Search the capacities, unless that is done. ``round_seconds`` are then those of the rates that all meet."""
+        self._begin(0)
+
     def _begin(self, variant: int) -> None:
         """Before the first round, print the expected time, search the capacities, and choose the rates."""
         if not self._rates:
@@ -75,6 +80,8 @@ class CapacityTestbed(ObjectiveTestbed):
         chosen = rates.choose(self.objective, found)
         self._window = rates.long_enough(self._window, chosen[0], self.operations, self.objective.percentile)
         self._rates = self._plan = chosen
+        met = [rate for rate in chosen if rate <= min(one.value for one in found)]
+        self.round_seconds = math.fsum(rates.enough(self._window, rate, self.operations) for rate in met)
         shown = ", ".join(map(amount, chosen))
         least = ", ".join(f"{name} about {amount(one.value)}/s" for name, one in zip(self.names, found, strict=True))
         self._progress(f"{self.load}: rates of {shown}/s, {self._window:g} s each ({least})")

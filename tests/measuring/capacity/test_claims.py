@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from pytest_dbcluster.claims.claim import Outcome
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.measuring.series import ordered, series_of
 from tests.support.capacities import series
 from tests.support.facts import missing
@@ -31,6 +33,18 @@ def test_the_search_of_the_source_is_the_warm_up():
     fast.beats(slow)
 
     assert len(measured(slow.measurement.source)) == len(slow.measurement.source.rounds) == 24
+
+
+def test_rounds_that_the_rates_make_too_long_are_refused_before_the_first():
+    """The search shows how long they are; the message has the smallest budget."""
+    slow, fast = series(6.0, 10.0)
+    source = slow.measurement.source
+    source.choose_rates = lambda: setattr(source, "round_seconds", 18.0)
+    slow.measurement.rules = dataclasses.replace(slow.measurement.rules, budget=120.0)
+    with pytest.raises(Inconclusive, match="rounds of 18 s take 432 s, more than its budget of 120 s"):
+        fast.beats(slow)
+
+    assert source.rounds == []
 
 
 @pytest.mark.parametrize(("claim", "outcome"), [("no_slower_than", Outcome.HOLDS), ("same_as", Outcome.FAILS)])
