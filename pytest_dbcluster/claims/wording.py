@@ -153,7 +153,12 @@ def interval(verdict: Verdict, ends: tuple[float, float] | None = None) -> str:
 
 def level(verdict: Verdict) -> str:
     """The confidence level of the sequential interval: 1 - 2 alpha, because alpha is the error of one side."""
-    return f"{100 * (1 - verdict.claim.of_kind.sides * verdict.alpha):.4g} %"
+    return confidence(verdict.claim.of_kind.sides * verdict.alpha)
+
+
+def confidence(error: float) -> str:
+    """The level of an interval with this error, such as ``99.9 %``; never rounded to 100 %."""
+    return f"{100 * (1 - error):.{max(4, -math.floor(math.log10(error)))}g} %"
 
 
 def guard_interval(verdict: Verdict) -> str:

@@ -41,7 +41,7 @@ def message(
     ]
     details = [
         f"{claim.call(names, metric, usual)}   metric {metric}   {verdict.pairs} blocks, seed {seed}",
-        f"-> {verdict.reason}; intervals at {100 * (1 - 2 * verdict.alpha / (len(names) - 1)):.4g} %",
+        f"-> {verdict.reason}; intervals at {wording.confidence(2 * verdict.alpha / (len(names) - 1))}",
         *extra,
     ]
     return "\n".join(["\n  ".join(first), "\n  ".join([wording.DETAILS, *details])])

@@ -47,7 +47,7 @@ def of(source: RoundSource, by: float | None, metric: str) -> tuple[Claim, Clust
     difference = max(known, key=lambda one: one.bound, default=None)
     if difference is None:
         return claim or kinds.race(SHARED), None
-    least = -math.expm1(-TIMES * difference.bound)
+    least = _least_margin(difference)
     if claim is not None and claim.margin < least:
         raise ConfigError(
             f"{source.load}: race(by={claim.margin:g}): {_least(least, difference)}; take a larger margin, more "
@@ -60,8 +60,15 @@ def of(source: RoundSource, by: float | None, metric: str) -> tuple[Claim, Clust
 def line(claim: Claim, difference: ClusterDifference) -> str:
     """The line about the margin of a race on separate clusters."""
     measure = f"; to measure it here: {difference.command}" if difference.command else ""
-    least = _least(-math.expm1(-TIMES * difference.bound), difference)
+    least = _least(_least_margin(difference), difference)
     return f"separate clusters: margin {_share(claim.margin)}; {least}{measure}"
+
+
+def _least_margin(difference: ClusterDifference) -> float:
+    """The least margin on separate clusters, rounded up to the three digits that are printed."""
+    least = -math.expm1(-TIMES * difference.bound)
+    scale = 10.0 ** (2 - math.floor(math.log10(least)))
+    return math.ceil(least * scale - 1e-9) / scale
 
 
 def _least(least: float, difference: ClusterDifference) -> str:

@@ -18,6 +18,7 @@ from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import curves, effects, states
 from pytest_dbcluster.reporting.tables.layout import Row, TableBlock
+from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.capacity import summary
 from pytest_dbcluster.rounds.round import DRAINED, Round
 
@@ -254,10 +255,15 @@ def guide_lines(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = 
 def to_explain(records: Sequence[ClaimRecord], option: str) -> list[str]:
     """One line with the option that shows why a claim is refuted; empty if every refuted claim has that already."""
     refuted = [record for record in of_title(DECIDED, records) if states.state(record) == "refuted"]
-    kinds = ((record, record.verdict.claim.of_kind) for record in refuted)
-    if all(record.servers or not kind.is_ratio or not kind.paired for record, kind in kinds):
-        return []  # claims about options or counters have no extra rounds
+    if all(record.servers or not _has_extra_rounds(record) for record in refuted):
+        return []
     return [f"why a claim is refuted: {option} compares the statements, plans, waits and status of the servers"]
+
+
+def _has_extra_rounds(record: ClaimRecord) -> bool:
+    """Whether --db-why compares the servers of a claim: not of options, counters, capacities and races."""
+    kind = record.verdict.claim.of_kind
+    return kind.is_ratio and kind.paired and not record.standings and record.metric != metrics.CAPACITY
 
 
 def to_calibrate(records: Sequence[ClaimRecord]) -> list[str]:

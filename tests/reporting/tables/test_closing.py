@@ -273,3 +273,5 @@ def test_refuted_claims_name_the_option_that_shows_why():
     assert closing.to_explain([record(), undecided(), explained], "--db-why") == []
     verdict = dataclasses.replace(failed().verdict, claim=kinds.effect_same_as(0.05))
     assert closing.to_explain([dataclasses.replace(failed(), verdict=verdict)], "--db-why") == []
+    assert closing.to_explain([dataclasses.replace(failed(), metric="capacity")], "--db-why") == []
+    assert closing.to_explain([dataclasses.replace(failed(), standings=(object(),))], "--db-why") == []

@@ -148,11 +148,13 @@ class Frees(Nothing):
     client, void = None, ""
 
     def act(self, cluster):
+        """Say why it does not count."""
         happened = super().act(cluster)
         happened.void = self.void
         return happened
 
     def restore(self, cluster, happened):
+        """Let the load go on."""
         self.client.let_go.set()
 
 
