@@ -68,7 +68,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "below_half": "The time with less than half of the usual rate, from the event on.",
         "missing": "Commits that are missing until the usual rate is back, in seconds of the usual load.",
         "returned": "The time from the start of the node that left until the cluster was whole again.",
-        "without_redundancy": "The time from the event until the cluster was whole again, if a node left it.",
+        "without_redundancy": "The time from the moment when a node is gone until the cluster was whole again.",
         "lost": "Acknowledged transactions that are missing after the event, and transactions that nobody wrote.",
         "returned_by": "Whether the node came back in the way after the colon, such as `returned_by:IST`.",
     }

@@ -162,7 +162,7 @@ class Outage:
     """
 
     without_redundancy: float | None = None
-    """Seconds until the cluster was whole again; None if no node left it."""
+    """Seconds from the loss of a node until the cluster was whole again; None if no node left it."""
 
     @property
     def observed_seconds(self) -> float:

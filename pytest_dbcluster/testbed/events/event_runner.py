@@ -62,7 +62,10 @@ def repeat(load: Workload, setting: Setting, event: Event, coin: random.Random, 
     cluster = setting.cluster
     _prepare(event, cluster)
     before, writer = BASELINE_SECONDS + coin.uniform(0, JITTER_SECONDS), cluster.writers[0]
-    with contextlib.closing(_Work(cluster, writes=load.writes)) as work, _begun(load, setting) as (running, until):
+    with (
+        contextlib.closing(_Work(cluster, writes=load.writes)) as work,
+        _load_in_thread(load, setting) as (running, until),
+    ):
         happened, recovered = _through(running, setting, event, work, before)
         until.stop()
         blocked = not _ends(running, END_SECONDS)
@@ -83,7 +86,7 @@ def repeat(load: Workload, setting: Setting, event: Event, coin: random.Random, 
 
 
 @contextlib.contextmanager
-def _begun(load: RunsUntilStopped, setting: Setting) -> Iterator[tuple[Running, UntilStopped]]:
+def _load_in_thread(load: RunsUntilStopped, setting: Setting) -> Iterator[tuple[Running, UntilStopped]]:
     """Run the load in another thread. A load that goes on after the block is told to stop, and then killed."""
     until = UntilStopped()
     with wait.threads(1, "dbcluster-load") as threads:
