@@ -69,7 +69,7 @@ def test_a_primary_that_answers_is_not_lost(standalone, monkeypatch):
     """Nothing is promoted beside a running primary."""
     monkeypatch.setattr(promote, "DETECTED_SECONDS", 0.5)
     with pytest.raises(NotReady, match="node1 answered"):
-        Promote(after=0.3)._wait_detected(standalone.nodes[0])
+        Promote(after=0.3)._wait_detected(standalone.nodes[0], time.monotonic())
 
 
 def test_a_primary_is_lost_after_seconds_without_an_answer(briefly):
@@ -77,6 +77,6 @@ def test_a_primary_is_lost_after_seconds_without_an_answer(briefly):
     cluster = briefly("standalone")
     cluster.nodes[0].kill()
     began = time.monotonic()
-    Promote(after=0.4)._wait_detected(cluster.nodes[0])
+    Promote(after=0.4)._wait_detected(cluster.nodes[0], time.monotonic())
 
     assert time.monotonic() - began >= 0.4
