@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import re
 import time
@@ -11,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.topology import REFUSAL, JoinsByClone, Promotes, Rejoins, RestartsAtOnce, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import quantity
@@ -183,6 +185,29 @@ def wait_uncounted(node: Node, cluster: Cluster, happened: Happened | None = Non
     wait.until(lambda: topology.counting(node, living), f"the others' view of {node.name}", seconds=UNSEEN_SECONDS)
     if happened and living and topology.elects_writers:
         happened.mark("evicted")
+
+
+def has_left(node: Node, cluster: Cluster) -> bool:
+    """Whether the other members, which are a majority, no longer count a node that still runs."""
+    living, topology = others(node, cluster), cluster.topology
+    if not topology.elects_writers or 2 * len(living) <= len(cluster.nodes):
+        return False
+    with contextlib.suppress(ProvisionError, SQLError):
+        return not topology.counting(node, living)
+    return False
+
+
+def notice_return(node: Node, cluster: Cluster, happened: Happened, log: int) -> None:
+    """Wait under load until a node that has left is back by itself, and note how. ``restore`` starts it otherwise.
+
+    log: the size of its error log before the event.
+    """
+    began = time.monotonic()
+    with contextlib.suppress(ProvisionError):
+        wait.until(cluster.problems, f"cluster {cluster.spec} with {node.name}", seconds=SELF_SECONDS)
+        happened.mark("whole")
+        how = cluster.topology.how_joined(node.log_text(log))
+        happened.returned = Returned(time.monotonic() - began, how)
 
 
 def sleep(seconds: float) -> None:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_dbcluster.clusters.events import event as events
-from pytest_dbcluster.clusters.events.event import Event
+from pytest_dbcluster.clusters.events.event import Event, Happened
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.events import Join, Kill, KillAll, Nothing, Pause, PowerCut, Restart, Rolling
@@ -212,6 +212,47 @@ def test_a_node_rejoins_after_the_others_have_expelled_it(at_once, steps):
 
     assert events.rejoin(nodes[0], cluster, at_once=at_once).how == "IST"
     assert cluster.topology.steps == steps
+
+
+def members(number, *, elects=True):
+    """A cluster of so many running nodes."""
+    nodes = [
+        SimpleNamespace(name=f"node{n}", running=True, log_size=lambda: 0, log_text=lambda seen: "")
+        for n in range(1, number + 1)
+    ]
+    made = SimpleNamespace(nodes=nodes, members=nodes, topology=Members(), problems=list, spec=THREE)
+    made.topology.elects_writers = elects
+    return made
+
+
+def test_a_running_node_has_left_if_a_majority_no_longer_counts_it():
+    """Two members of two have no majority without each other, and a topology without members evicts none."""
+    three, two, without = members(3), members(2), members(3, elects=False)
+    seen = [events.has_left(three.nodes[0], three) for _ in range(3)]
+
+    assert seen == [False, False, True]
+    assert [events.has_left(one.nodes[0], one) for one in (two, without) for _ in range(3)] == [False] * 6
+
+
+def test_a_node_that_comes_back_by_itself_says_how_and_when():
+    """The load still runs, so the seconds are those without redundancy; a node that stays out says nothing."""
+    cluster, happened = members(3), Happened(time.time(), "node1")
+    answers = iter([["node1 joins"], []])
+    cluster.problems = lambda: next(answers)
+    events.notice_return(cluster.nodes[0], cluster, happened, 0)
+
+    assert happened.returned.how == "IST"
+    assert happened.returned.seconds <= happened.marks["whole"]
+
+
+def test_a_node_that_stays_out_is_started_after_the_load(monkeypatch):
+    """Nothing is known about its return yet."""
+    monkeypatch.setattr(events, "SELF_SECONDS", 0.05)
+    cluster, happened = members(3), Happened(time.time(), "node1")
+    cluster.problems = lambda: ["node1 is out"]
+    events.notice_return(cluster.nodes[0], cluster, happened, 0)
+
+    assert (happened.returned, happened.marks) == (None, {})
 
 
 class Refusing(Members):

@@ -97,6 +97,22 @@ def test_a_killed_node_of_galera_comes_back_and_no_order_is_lost(shared):
     assert (found.books.lost, found.books.invented) == (0, 0)
 
 
+@pytest.mark.thorough  # its parts have tests of their own
+def test_a_paused_node_that_was_evicted_comes_back_by_itself(shared):
+    """The others go on without it, and it gets what it missed while the load still runs."""
+    timers = "evs.keepalive_period=PT0.3S;evs.suspect_timeout=PT1S;evs.inactive_timeout=PT2S"
+    made = source(shared, ORDERS, Pause("other", 6), GALERA.with_options(wsrep_provider_options=timers))
+    done = made.round(0, block=0, position=0)
+    made.check()
+    found = done.outage
+
+    print(found.stall, found.marks, found.returned)
+    assert done.void == ""
+    assert found.stall < 6
+    assert found.returned.how == "IST"
+    assert found.without_redundancy == found.marks["whole"] > 6
+
+
 @pytest.mark.thorough  # the tests of HAProxy keep a session with and without fail-back
 def test_without_fail_back_a_paused_writer_costs_fewer_connections(shared):
     """Clients leave a paused writer. When it goes on, fail-back cuts them a second time."""

@@ -70,12 +70,12 @@ class Isolate(Event):
         if not powers.answers(node):
             return Happened(time.time(), node.name, void=f"{node.name} did not answer before the event")
         node.sql.close()
-        happened = Happened(time.time(), node.name)
+        happened, log = Happened(time.time(), node.name), node.log_size()
         with _without_network(node) if self.clients else _without_peers(node, cluster) as why_not:
             happened.mark("cut")
             happened.void = why_not()
             event.sleep(self.seconds)
-            happened.void = happened.void or why_not()
+            happened.void, left = happened.void or why_not(), event.has_left(node, cluster)
         happened.mark("connected")
         try:
             if node.running:  # a server may have given up
@@ -84,11 +84,13 @@ class Isolate(Event):
                 )
         except NotReady as error:
             happened.void = happened.void or f"after the event: {error}"
+        if left and node.running:
+            event.notice_return(node, cluster, happened, log)
         return happened
 
     def restore(self, cluster: Cluster, happened: Happened) -> Returned | None:
         """Wait until the node is back by itself; otherwise start it again."""
-        return event.come_back(event.target(happened.node, cluster), cluster)
+        return happened.returned or event.come_back(event.target(happened.node, cluster), cluster)
 
 
 @contextlib.contextmanager

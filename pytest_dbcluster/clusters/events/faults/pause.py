@@ -15,6 +15,7 @@ from pytest_dbcluster.errors import NotReady
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
     from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.rounds.outages.outage import Returned
     from pytest_dbcluster.spec import ClusterSpec
 
 SIGNAL_SECONDS = 2.0  # until a signal must have an effect
@@ -38,6 +39,10 @@ class Pause(Event):
         event.check_node(self.node, f"Pause({self.node!r})", spec, topology)
         event.check_seconds("Pause(seconds)", self.seconds)
 
+    def restore(self, cluster: Cluster, happened: Happened) -> Returned | None:
+        """Wait until the cluster is whole. A node that has left and does not come back by itself starts again."""
+        return happened.returned or event.come_back(event.target(happened.node, cluster), cluster)
+
     def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
         """Return the seconds of the event: those that the test sets."""
         return self.seconds
@@ -50,16 +55,19 @@ class Pause(Event):
             return Happened(time.time(), node.name, void=f"{node.name} did not run before the event")
         node.sql.close()
         happened = Happened(time.time(), node.name)
-        until = time.monotonic() + self.seconds
+        until, log, left = time.monotonic() + self.seconds, node.log_size(), False
         process.signal(signal.SIGSTOP)
         try:
             wait.until(lambda: [] if process.is_stopped() else ["its process runs"], node.name, seconds=SIGNAL_SECONDS)
             event.sleep(until - time.monotonic())
             if not process.is_stopped():
                 happened.void = f"something let {node.name} go on before its {self.seconds:g} s were over"
+            left = event.has_left(node, cluster)
         except NotReady as error:
             happened.void = f"pause of {node.name}: {error}"
         finally:
             process.signal(signal.SIGCONT)
         happened.mark("resumed")
+        if left:
+            event.notice_return(node, cluster, happened, log)
         return happened
