@@ -96,7 +96,7 @@ class Testbed(RoundSource):
         self._pool, self._profile, self._progress = pool, profile, progress
         self._across_durability = across_durability
         self._changes = [pool.resolution.changes(variant) for variant in self.variants]
-        self._coin, self._last, self._repeat = random.Random(0), 0.0, 1
+        self._coin, self._last, self._repeat, self._of_pair = random.Random(0), 0.0, 1, len(self.names)
         self._timeline = Timeline() if sampled else None
         self._gatherer = Gatherer(self.names, self.variants, pool, self.client, self._switch_cluster)
         self._network, self.resolved = self._gatherer.network, self._gatherer.resolved
@@ -278,7 +278,7 @@ class Testbed(RoundSource):
     def set_length(self, length: RoundLength) -> None:
         """Set the length of all later rounds, of all variants."""
         self._workloads = [comparability.with_seconds(workload, length.seconds) for workload in self._workloads]
-        self._progress(f"{self.load}: {length.line}; {length.expected_time(len(self.names))}")
+        self._progress(f"{self.load}: {length.line}; {length.expected_time(self._of_pair)}")
 
     def set_repeat(self, times: int) -> None:
         """Let all later rounds repeat their work so many times, if a workload has a fixed amount of work."""

@@ -39,7 +39,7 @@ class LevelTestbed(Testbed):
     def __init__(self, options: Levels, *arguments: Any, **keywords: Any) -> None:
         """options: as ``levels.read`` returns them. arguments, keywords: those of ``Testbed``."""
         super().__init__(*arguments, **keywords)
-        self._options = options
+        self._options, self._of_pair = options, 2  # rounds: all options share them
         self._combination: int | None = None
         self._fresh = 0  # clusters that were started for a value
         self._started = levels.options_at_start([one.cluster_key for one in self.variants], options)

@@ -7,6 +7,7 @@ import pytest
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.question import Question
+from pytest_dbcluster.rounds.round_length import RoundLength
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.options import levels
 from pytest_dbcluster.testbed.options.level_testbed import LevelTestbed, compose, steps
@@ -90,6 +91,16 @@ def test_a_running_server_has_the_levels_of_the_round(shared):
         ("sync_binlog=1", "sync_binlog=0"): {"sync_binlog": ("0", "1")}
     }
     made.check()
+
+
+def test_the_expected_time_of_a_claim_counts_the_rounds_that_options_share(shared):
+    """Two rounds of a pair, for any number of options."""
+    lines = []
+    made = made_of(shared, {"lock_wait_timeout": (86400, 40), "sync_binlog": (0, 1), "max_connections": (151, 152)})
+    made._progress, made._workloads = lines.append, []
+    made.set_length(RoundLength(1.0))
+
+    assert RoundLength(1.0).expected_time(2) in lines[0]
 
 
 def test_a_switch_that_a_server_does_not_follow_makes_the_round_void(shared, monkeypatch):
