@@ -68,6 +68,9 @@ class Topology(abc.ABC):
     elects_writers: bool = False
     """Whether other nodes accept writes without our help when a node is lost."""
 
+    minority_evicts: bool = True
+    """Whether nodes without a majority no longer count a lost one as a member, although they accept no writes."""
+
     ways_back: Sequence[str] = ()
     """The ways in which a node can get what it missed, such as ``IST``; empty if unknown."""
 

@@ -183,7 +183,8 @@ def wait_uncounted(node: Node, cluster: Cluster, happened: Happened | None = Non
     """Wait until the other nodes do not count a lost node as a member any more. Raises NotReady."""
     living, topology = others(node, cluster), cluster.topology
     wait.until(lambda: topology.counting(node, living), f"the others' view of {node.name}", seconds=UNSEEN_SECONDS)
-    if happened and living and topology.elects_writers:
+    evicts = topology.elects_writers and (topology.minority_evicts or 2 * len(living) > len(cluster.nodes))
+    if happened and living and evicts:
         happened.mark("evicted")
 
 

@@ -172,6 +172,8 @@ def test_members_that_come_back_are_no_fault_of_an_event(event, line):
 class Members:
     """A topology that counts a lost node in its first two answers, and notes what it is asked to do."""
 
+    elects_writers = minority_evicts = True
+
     def __init__(self):
         self.steps = []
 
@@ -232,6 +234,17 @@ def test_a_running_node_has_left_if_a_majority_no_longer_counts_it():
 
     assert seen == [False, False, True]
     assert [events.has_left(one.nodes[0], one) for one in (two, without) for _ in range(3)] == [False] * 6
+
+
+@pytest.mark.parametrize(("number", "minority", "evicted"), [(3, False, True), (2, False, False), (2, True, True)])
+def test_a_minority_of_a_group_evicts_nobody(number, minority, evicted):
+    """Its view keeps the lost member, so the mark of an eviction would be untrue."""
+    cluster, happened = members(number), Happened(time.time(), "node1")
+    cluster.topology.minority_evicts = minority
+    cluster.nodes[0].running = False
+    events.wait_uncounted(cluster.nodes[0], cluster, happened)
+
+    assert ("evicted" in happened.marks) == evicted
 
 
 def test_a_node_that_comes_back_by_itself_says_how_and_when():

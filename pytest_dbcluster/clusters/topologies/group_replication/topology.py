@@ -50,6 +50,7 @@ class GroupReplication(Topology):
     """The members of one group: single-primary unless the spec sets group_replication_single_primary_mode=OFF."""
 
     elects_writers = True
+    minority_evicts = False
     ways_back = ("incremental", "clone")
     eviction_seconds, return_seconds, busy_return_seconds = 21.0, 12.0, 15.0
     adoption: Mapping[str, object] = {"adoptFromGR": True}
