@@ -206,9 +206,9 @@ def notice_return(node: Node, cluster: Cluster, happened: Happened, log: int) ->
     began = time.monotonic()
     with contextlib.suppress(ProvisionError):
         wait.until(cluster.problems, f"cluster {cluster.spec} with {node.name}", seconds=SELF_SECONDS)
+        seconds = time.monotonic() - began
         happened.mark("whole")
-        how = cluster.topology.how_joined(node.log_text(log))
-        happened.returned = Returned(time.monotonic() - began, how)
+        happened.returned = Returned(seconds, cluster.topology.how_joined(node.log_text(log)))
 
 
 def sleep(seconds: float) -> None:
