@@ -111,7 +111,7 @@ def _run(workload: Workload, setting: Setting) -> RunResult:
         return workload.run(setting)
     except CommandFailed as error:
         said = error.stderr.strip() or error.stdout
-        raise setting.cluster.load_failure(f"{workload} {error.ended} on {setting.cluster.spec}", said) from error
+        raise setting.cluster.load_failure(f"{workload} {error.ended} on {setting.where}", said) from error
 
 
 def refusal(workload: Workload, cluster: Cluster, before: Reading, after: Reading, said: str = "") -> str:

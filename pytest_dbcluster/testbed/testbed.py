@@ -187,7 +187,6 @@ class Testbed(RoundSource):
         """Run one round of a variant (0-based) and return it.
 
         The steps: start and populate the cluster if needed, switch, reset, settle, measure, drain.
-        ``round_runner.run_round`` does the last two; the workload reports its seconds.
 
         Blocks alternate the instances; all variants of a block use the same instance. An error or Ctrl-C during the
         round marks the cluster as dirty, so no later round uses it. The first round raises ConfigError for variants
@@ -222,6 +221,11 @@ class Testbed(RoundSource):
                 self._check(*itertools.compress(self._pool.running(before, self), gone))
                 self._pool.end_keys([one.cluster_key for one in itertools.compress(before, gone)])
 
+    @property
+    def rounds_of_value(self) -> int:
+        """``RoundSource.rounds_of_value``: a fresh cluster has several rounds that count as one value."""
+        return TURN if self.one_at_a_time else 1
+
     def instances_in_turn(self) -> int:
         """The number of instances of each variant. Clusters that run one at a time have one, which starts fresh."""
         return 1 if self.instances == 1 or self.one_at_a_time else self.instances
@@ -230,8 +234,7 @@ class Testbed(RoundSource):
     def exclusive(self) -> Iterator[None]:
         """Lock the machine for a few rounds, one of each variant: no other run builds or measures meanwhile.
 
-        This starts and prepares the clusters first. Clusters that run one at a time start between the rounds; then each
-        turn locks the machine.
+        Clusters that run one at a time start between the rounds; then each turn locks the machine.
         """
         if self.one_at_a_time:
             yield
@@ -319,7 +322,8 @@ class Testbed(RoundSource):
     def _on_path(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
         cluster, workload = running.cluster, self._workloads[variant]
         self._used = cluster
-        setting = dataclasses.replace(self._setting(running), block=block, repeat=self._repeat)
+        setting = self._setting(running)
+        setting = dataclasses.replace(setting, variant=self.names[variant], block=block, repeat=self._repeat)
         with self._fit(cluster):
             with span("switch"):
                 self._switch(running, variant)
@@ -340,9 +344,8 @@ class Testbed(RoundSource):
 
     def _run_round(self, workload: Workload, setting: Setting, *, variant: str, block: int, position: int) -> Round:
         """``round_runner.run_round`` with the timeline."""
-        return round_runner.run_round(
-            workload, setting, variant=variant, block=block, position=position, timeline=self._timeline
-        )
+        run = functools.partial(round_runner.run_round, workload, setting, timeline=self._timeline)
+        return run(variant=variant, block=block, position=position)
 
     def _switch_cluster(self, variant: int) -> Cluster:
         running = self._cluster_of(variant)
@@ -477,10 +480,7 @@ class Testbed(RoundSource):
             calibrations.learn(rounds, self.instances, self._setup, self._pool.calibrated)
 
     def blind_spot(self, *numbers: int, by_size: bool = False) -> str:
-        """Why this machine cannot decide a claim about these variants (0-based); empty if it can.
-
-        A claim about flushing is inconclusive if a flush costs nothing, a claim about scaling if nodes share cores.
-        """
+        """Why this machine cannot decide a claim about these variants (0-based); empty if it can."""
         variants = [self.variants[number] for number in numbers]
         shared = blind_spots.scaling([one.spec for one in variants], self._pool.provisioner.offers, by_size=by_size)
         if shared:

@@ -284,7 +284,8 @@ class References:
                     asked = formatting.some([f"{name}={value}" for name, value in variant.dynamic])
                     self._progress(
                         f"running servers cannot switch to the options of {variant.spec} and back ({asked}), because "
-                        f"{reference.obstacle}; variants that differ in them get separate clusters"
+                        f"{reference.obstacle}; so servers start with one or more of them, and variants that differ "
+                        "in those get separate clusters"
                     )
                 cache.write_manifest(path, dataclasses.asdict(reference))
         return reference

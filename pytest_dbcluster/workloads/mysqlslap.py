@@ -267,7 +267,7 @@ class MySQLSlap(Workload):
 
     def _failure(self, setting: Setting, ended: str, message: str) -> WorkloadError:
         """The error with the tool's message and the servers' [ERROR] lines. Raises NodeDied if a server died."""
-        where = f"{self} {ended} on {setting.cluster.spec}"
+        where = f"{self} {ended} on {setting.where}"
         return setting.cluster.load_failure(where, LONG_QUERY.sub(r"\1...\2", message))
 
     def _commits(self, total: int, profile: str) -> int | None:

@@ -183,7 +183,7 @@ def run(
     result = outcome(reports, rate)
     for share in divided:
         name = _title(call, share) if len(divided) > 1 else call.name
-        _require_whole(name, setting.cluster, _part(share, reports), names, result)
+        _require_whole(name, setting, _part(share, reports), names, result)
     if any(report["lost"] for report in reports) and not outlive:
         for node in setting.cluster.nodes:
             node.raise_if_dead()
@@ -262,7 +262,7 @@ def _run_share(
 
 
 def _require_whole(
-    name: str, cluster: Cluster, reports: Sequence[Mapping[str, Any]], names: Mapping[str, str], result: RunResult
+    name: str, setting: Setting, reports: Sequence[Mapping[str, Any]], names: Mapping[str, str], result: RunResult
 ) -> None:
     """Raise LoadEnded if a server's error ended a run, with the error, the node, the statement and the work done."""
     problem = next(filter(None, (report.get("problem") for report in reports)), None)
@@ -280,7 +280,7 @@ def _require_whole(
         f"{total.committed} committed{f' ({kinds})' if kinds else ''}, {total.rolled_back} rolled back by design, "
         f"{total.failed} failed, {total.unknown} unknown; errors: {errors or 'none'}"
     )
-    raise LoadEnded(str(cluster.load_failure(f"{name} ended early on {cluster.spec}", words)), result)
+    raise LoadEnded(str(setting.cluster.load_failure(f"{name} ended early on {setting.where}", words)), result)
 
 
 def _title(call: Call, share: Share) -> str:
@@ -325,11 +325,11 @@ def _execute(call: Call, setting: Setting, host: Host, name: str, names: Mapping
         done = host.run(line, seconds=seconds, environment=environment)
     except CommandFailed as error:
         message = _shorten(call, error.stderr.strip() or error.stdout, names)
-        raise setting.cluster.load_failure(f"{what} {error.ended} on {setting.cluster.spec}", message) from error
+        raise setting.cluster.load_failure(f"{what} {error.ended} on {setting.where}", message) from error
     fatal = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.startswith("FATAL: ")]
     if fatal and name != "run":  # sysbench exits with 0 even if threads failed; in a run the other threads go on
         message = _shorten(call, "\n".join(fatal), names)
-        raise setting.cluster.load_failure(f"{what} lost threads on {setting.cluster.spec}", message)
+        raise setting.cluster.load_failure(f"{what} lost threads on {setting.where}", message)
     return done.stdout
 
 

@@ -59,6 +59,14 @@ class Setting:
     others: tuple[Host, ...] = ()
     """More load hosts. If a workload ``divides``, they share its run."""
 
+    variant: str = ""
+    """The variant that runs. Several variants may share a cluster, whose spec is that of the first one."""
+
+    @property
+    def where(self) -> str:
+        """The variant for messages, or the cluster outside of a round."""
+        return self.variant or str(self.cluster.spec)
+
     @property
     def clients(self) -> tuple[Host, ...]:
         """All load hosts; ``client`` is the first."""

@@ -18,6 +18,7 @@ from pytest_dbcluster.testbed.options.levels import Levels
 from pytest_dbcluster.testbed.pool import Running
 from pytest_dbcluster.testbed.testbed import TURN, Testbed
 from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.workloads.workload import Setting, Workload
 
 FRESH = 100  # the first number of a fresh cluster: others have small numbers
 Changes = Mapping[str, str | None]  # variables with their values; None for that of a cold start
@@ -85,6 +86,14 @@ class LevelTestbed(Testbed):
             return super()._on_path(running, variant, block, position, began)
         except SwitchFailed as error:
             return round_runner.void_round(str(error), variant=self.names[variant], block=block, position=position)
+
+    def _run_round(self, workload: Workload, setting: Setting, *, variant: str, block: int, position: int) -> Round:
+        """The same; errors of the workload name the levels of the round."""
+        if self._combination is not None:
+            on = [self._combination >> number & 1 for number in range(len(self._options))]
+            levels_of = ", ".join(self.names[2 * number + level] for number, level in enumerate(on))
+            setting = dataclasses.replace(setting, variant=levels_of)
+        return super()._run_round(workload, setting, variant=variant, block=block, position=position)
 
     def _switch(self, running: Running, variant: int) -> None:
         """Switch to the combination of the round; outside of a round to a level."""
