@@ -65,7 +65,7 @@ def test_many_options_that_cannot_be_switched_are_one_line(switchable):
     assert dict(variant.static) == READ_ONLY | many
     assert len([line for line in switchable.said if line.startswith("reading ")]) == 1
     (line,) = [line for line in switchable.said if not line.startswith("reading ")]
-    assert missing(line, "cannot switch to the options of standalone1", "differ in them get separate clusters") == []
+    assert missing(line, "cannot switch to the options of standalone1", "differ in those get separate clusters") == []
     assert "(join_buffer_size=1M, max_connections=256, read_buffer_size=1M and 2 more)" in line
     assert "read-only variables: back_log" in line
 

@@ -43,7 +43,7 @@ class Pace:
         Rounds of a fixed amount of work repeat it, if they are too short for the clock of the tool. warm_ups: the
         blocks of the warm-up. variants: those of the claim.
         """
-        most = self.rules.budget / (round_length.PAIRS * max(2, len(variants)))
+        most = self.rules.budget / (round_length.PAIRS * max(2, len(variants)) * self.source.rounds_of_value)
         if not self.source.free_length:
             self.repeat = round_length.repeats(warm_ups, most)
             self.source.set_repeat(self.repeat)

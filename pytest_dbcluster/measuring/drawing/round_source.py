@@ -128,6 +128,11 @@ class RoundSource(abc.ABC):
     def permit(self, metric: str) -> None:  # noqa: B027 (by default every metric is permitted)
         """Raise ConfigError for a metric or counter that the workload does not have on these variants."""
 
+    @property
+    def rounds_of_value(self) -> int:
+        """The number of rounds that count as one value; usually one."""
+        return 1
+
     def choose_rates(self) -> None:  # noqa: B027 (by default a workload keeps its rate)
         """Choose the rates of all rounds before the first one, if they take rounds; then ``round_seconds`` is known.
 

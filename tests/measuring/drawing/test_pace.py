@@ -10,6 +10,7 @@ from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import RunResult
 from tests.rounds.test_metrics import open_loop
@@ -63,6 +64,20 @@ def test_the_length_is_chosen_once_from_the_warm_up():
     series = series_of(measurement(fixed))
     assert series[1].beats(series[0])
     assert (fixed.told, set(fixed.lasted)) == ([], {2.0})
+
+
+@pytest.mark.parametrize(("rounds", "most"), [(1, 3.0), (3, 1.0)])
+def test_rounds_that_are_one_value_share_its_time(monkeypatch, rounds, most):
+    """A budget of 120 s has room for 20 pairs, also if each value is three rounds of a fresh cluster."""
+    limits, choose = [], round_length.choose
+    monkeypatch.setattr(
+        round_length, "choose", lambda *given, **more: limits.append(more["most"]) or choose(*given, **more)
+    )
+    source = type("Fresh", (Timed,), {"rounds_of_value": rounds})(("slow", "fast"), noisy(1.0, 0.5, sd=0.01))
+    slow, fast = series_of(measurement(source, budget=120))
+    assert fast.beats(slow)
+
+    assert limits == [most]
 
 
 @dataclasses.dataclass

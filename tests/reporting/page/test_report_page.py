@@ -362,7 +362,7 @@ def test_what_servers_did_is_folded(tmp_path, uncharted):
     made = [failed(servers=unindexed_comparison()), record()]
     found = Texts(text := report_page.html(sources.read_all([results(tmp_path / "run", made)]))).sections
 
-    title = "What differs on the servers: plans, statements, waits and status"
+    title = "What differs on the servers: plans, statements, waits, status and CPU"
     assert missing(found["claim1"], title, "Statements whose plan differs", *made[0].servers.largest) == []
     facts = ("most different: read_rows, 0.04 v 0.8 ms", "more on unindexed; blue: more on indexed")
     assert missing(found["claim1"], *facts) == []
