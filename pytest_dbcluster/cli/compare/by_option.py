@@ -305,7 +305,14 @@ def _row(
         return OptionRow(option, values, verdict, OptionRole.CARRIES, share, f"depends on {other}" if other else "")
     if clear:
         return OptionRow(option, values, verdict, OptionRole.TOGETHER, share, other)
-    return OptionRow(option, values, verdict, OptionRole.UNKNOWN, share, verdict.reason)
+    return OptionRow(option, values, verdict, OptionRole.UNKNOWN, share, f"{verdict.reason}{_needs(verdict)}")
+
+
+def _needs(verdict: Verdict) -> str:
+    """How many times as many rounds would decide, after a semicolon; empty if unknown."""
+    if not verdict.needed_pairs or not verdict.pairs:
+        return ""
+    return f"; it needs about {max(2, math.ceil(verdict.needed_pairs / verdict.pairs))} times as many rounds"
 
 
 def _is_blocked(verdict: Verdict) -> bool:
