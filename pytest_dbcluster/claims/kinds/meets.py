@@ -37,7 +37,9 @@ class Meets(Below):
         return formatting.NOTHING if math.isnan(value) else f"{super().figure_text(value, limits)[:-2]} ms"
 
     def interval_text(self, low: float, high: float, limits: Sequence[float]) -> str:
-        """``11.8 .. 13.1 ms``."""
+        """``11.8 .. 13.1 ms``; ``11.8 ms or more`` if rounds that ended early are among those of the upper end."""
+        if math.isinf(high) and math.isfinite(low):
+            return f"{self.figure_text(low, limits)} or more"
         shown = super().interval_text(low, high, limits)
         return shown if shown == formatting.NO_INTERVAL else f"{shown[:-2]} ms"
 
