@@ -219,12 +219,16 @@ class ClaimView:
     @functools.cached_property
     def rates(self) -> Table | None:
         """By variant, the median latency at each arrival rate; None for rounds that measure no capacity."""
-        found = {name: summary.median_latencies(many) for name, many in capacity_chart.curves(self._rounds).items()}
+        curves = capacity_chart.curves(self._rounds)
+        found = {name: summary.median_latencies(many) for name, many in curves.items()}
+        early = {name: summary.rates_that_ended_early(many) for name, many in curves.items()}
         rates = sorted({rate for latencies in found.values() for rate in latencies})
-        rows = tuple(
-            (name, *(words.figure(1e3 * latencies[rate]) if rate in latencies else NOTHING for rate in rates))
-            for name, latencies in found.items()
-        )
+
+        def cell(name: str, rate: float) -> str:
+            missed = " (missed early)" if rate in early[name] else ""
+            return f"{words.figure(1e3 * found[name][rate])}{missed}" if rate in found[name] else NOTHING
+
+        rows = tuple((name, *(cell(name, rate) for rate in rates)) for name in found)
         return Table(("latency in ms at", *(f"{amount(rate)}/s" for rate in rates)), rows) if rows else None
 
     @functools.cached_property

@@ -40,9 +40,13 @@ def median_latencies(curves: Sequence[CapacityCurve]) -> dict[float, float]:
     return {rate: statistics.median(values) for rate, values in sorted(by_rate.items())}
 
 
+def rates_that_ended_early(curves: Sequence[CapacityCurve]) -> set[float]:
+    """The rates at which a round ended early, because it had to miss the objective; its latency says no more."""
+    return {point.rate for curve in curves for point in curve.points if point.ended_early}
+
+
 def _by_rate(curves: Sequence[CapacityCurve]) -> str:
-    early = {point.rate for curve in curves for point in curve.points if point.ended_early}
-    found = median_latencies(curves)
+    early, found = rates_that_ended_early(curves), median_latencies(curves)
     return ", ".join(f"{amount(rate)}/s {amount(1e3 * value)}{'*' * (rate in early)}" for rate, value in found.items())
 
 

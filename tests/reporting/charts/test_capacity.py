@@ -41,6 +41,8 @@ def test_a_page_shows_the_latency_at_each_rate():
     assert "objective: 20 ms" in made.capacity
     assert made.rates.columns == ("latency in ms at", "400/s", "560/s", "784/s", "1100/s", "1540/s")
     assert [name for name, *_ in made.rates.rows] == ["slow", "fast"]
+    slow, _ = made.rates.rows
+    assert [cell.endswith(" (missed early)") for cell in slow[1:]] == [False, False, True, True, True]
     assert made.percentiles is None
     assert "operations / s" in made.chart
 
