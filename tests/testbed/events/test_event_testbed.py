@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -76,6 +77,22 @@ def test_nothing_costs_less_than_a_pause(shared):
     assert none.outage.stall < pause.outage.stall
     assert none.outage.node == ""
     assert none.outage.without_redundancy is None
+    assert none.outage.observed_seconds >= pause.outage.observed_seconds - 0.5  # a longer load has longer gaps
+
+
+def test_a_cluster_that_runs_alone_is_checked_after_each_repetition(shared, monkeypatch):
+    """No other check sees it, because the next variant ends it. A void repetition has nothing to check."""
+    made, checked = source(shared, WRITE, Nothing(), ONE), []
+    running, voids = SimpleNamespace(cluster=SimpleNamespace(dirty="")), iter(["", "not proven"])
+    monkeypatch.setattr(EventTestbed, "one_at_a_time", True)
+    monkeypatch.setattr(made, "_prepare", lambda variant, instance: running)
+    monkeypatch.setattr(made, "_round", lambda *of_round: SimpleNamespace(void=next(voids)))
+    monkeypatch.setattr(made, "_check", lambda *several: checked.extend(several))
+    for block in (0, 1):
+        made.round(0, block=block, position=0)
+    made.check()
+
+    assert checked == [running]
 
 
 def test_a_killed_node_of_galera_comes_back_and_no_order_is_lost(shared):

@@ -8,9 +8,13 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError, NodeDied, NotReady
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from pytest_dbcluster.rounds.outages.load_times import LoadTimes
+from pytest_dbcluster.rounds.round import RunResult
+from pytest_dbcluster.workloads import until_stopped
 from pytest_dbcluster.workloads.tpcc import books
 from pytest_dbcluster.workloads.tpcc.books import OrderBook
 from pytest_dbcluster.workloads.tpcc.orders import TWICE, WrongOrder
+from pytest_dbcluster.workloads.tpcc.workload import TPCC
 from tests.support.facts import missing
 from tests.workloads.tpcc.order_server import DISTRICT, OrderServer
 
@@ -193,3 +197,33 @@ def test_a_cluster_that_does_not_recover_is_not_asked(monkeypatch):
 
     dead = types.SimpleNamespace(spec="galera3", nodes=[server], problems=died)
     assert books.look_up(dead, LEDGER, reports([], [(3011, 1)])) == LEDGER
+
+
+class Districts(OrderServer):
+    """The same, with the number of the district's next order."""
+
+    def query(self, statement):
+        """The next order comes after all that are there."""
+        return [(*DISTRICT, max([*self.has, FIRST - 1]) + 1)]
+
+
+def test_an_order_that_is_invented_in_an_event_is_reported_once(monkeypatch):
+    """The books of the repetition have it. A new book of the cluster begins after it, for later checks."""
+    server = Districts({})
+    cluster = types.SimpleNamespace(nodes=[server], writers=[server], acknowledged={})
+    told = reports(ALL.items())
+
+    def observe(load, setting, **how):
+        with books.book_of(cluster).round() as heard:
+            heard(told)
+        server.has |= {**ALL, 3041: ALL[3040]}
+        return RunResult(1.0, 40), told
+
+    monkeypatch.setattr(TPCC, "observe", observe)
+    monkeypatch.setattr(until_stopped, "load_times", lambda reports, reading: LoadTimes(0.0, 1.0, {}))
+    monkeypatch.setitem(told[0], "lost", 0)
+    stopped = TPCC().run_until_stopped(types.SimpleNamespace(cluster=cluster), until_stopped.UntilStopped())
+    found = stopped.balance()
+
+    assert (found.acknowledged, found.lost, found.invented) == (40, 0, 1)
+    assert books.book_of(cluster).balance(server).violations == []
