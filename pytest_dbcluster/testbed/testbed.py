@@ -43,7 +43,7 @@ T = TypeVar("T")
 INSTANCES = 2  # clusters for each variant, if variants differ in topology or release
 FIT_SECONDS = 60.0
 # Longest random wait before a round, as a share of it or of the longest timer (innodb_flush_log_at_timeout, 1 s).
-JITTER = 0.1
+JITTER = 0.05
 TURN = 3  # rounds that count for each start, if clusters run one at a time
 LINE = 200  # characters of a server's log line in a message
 
