@@ -20,7 +20,7 @@ ANSWER_SECONDS = 1.0  # until a host that is connected accepts a connection
 NETWORK = "processes have it with ClusterSpec(...).with_needs(rtt=0)"
 ADVICE: Mapping[type[object], str] = MappingProxyType({
     Partitions: f"use --db-provisioner container or vm; {NETWORK}",
-    Falls: "use --db-provisioner container or vm",
+    Falls: "use --db-provisioner vm",
     LimitsWrites: "use --db-provisioner local, container or vm",
 })  # fmt: skip
 

@@ -28,7 +28,8 @@ class LosesNothing(ProportionKind):
         """How many transactions are lost or invented."""
         if not exceptions:
             return "each acknowledged transaction is there"
-        return f"{formatting.amount(sum(own.values))} transactions are lost or invented"
+        count = round(sum(own.values))
+        return f"{formatting.quantity(count, 'transaction')} {'is' if count == 1 else 'are'} lost or invented"
 
     def call(self, claim: Claim, names: tuple[str, ...], metric: str, usual: str) -> str:
         """``galera3.loses_nothing()``."""
