@@ -59,7 +59,7 @@ def small_disk(tmp_path):
 @pytest.mark.parametrize(
     ("clients", "words"),
     [
-        (20, ["mysqlslap write c20 ended with clients that failed on standalone1: ", "ERROR : The table 't1' is full",
+        (20, ["mysqlslap write c20 ended with clients that failed on ", "ERROR : The table 't1' is full",
               "node1 logged: [ERROR] InnoDB: preallocating ", " failed with error 28"]),
         (1, ["cannot write ", ".sql: No space left on device; set DBCLUSTER_DATA_DIR to another directory"]),
     ],

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_dbcluster import wait
+from pytest_dbcluster import formatting, wait
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.errors import ConfigError
 
@@ -86,8 +86,15 @@ def find_schema(node: Node, wanted: AlterTable) -> str:
         f"AND table_schema {condition} ORDER BY 1"
     )
     found = [str(schema) for (schema,) in rows]
-    if len(found) != 1:
-        where = f"{len(found)} schemas: {', '.join(found)}" if found else "no schema"
+    if not found:
+        known = node.query(
+            f"SELECT CONCAT(table_schema, '.', table_name) FROM information_schema.tables "
+            f"WHERE table_schema NOT IN {SYSTEM} ORDER BY table_name = '{wanted.table}' DESC, 1"
+        )
+        tables = formatting.some([str(name) for (name,) in known], 12) or "none"
+        raise ConfigError(f"{wanted.statement(wanted.table)}: there is no such table; the tables are {tables}")
+    if len(found) > 1:
+        where = f"{len(found)} schemas: {', '.join(found)}"
         raise ConfigError(
             f"{wanted.statement(wanted.table)}: the table is in {where}; write ALTER TABLE schema.table ..."
         )

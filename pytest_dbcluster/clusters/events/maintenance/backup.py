@@ -51,8 +51,10 @@ class Backup(Event):
     def equip(self, start: Stage, stages: Sequence[Stage]) -> Self:
         """Raise ConfigError for a release without the tool."""
         for release in start.releases:
-            if not (clone_plugin.is_in(release) if self.tool == CLONE else _program(release, self.tool)):
-                raise ConfigError(f"Backup({self.tool!r}): {release.name} ({release.source}) does not have it")
+            if not _has(release, self.tool):
+                has = ", ".join(f'"{tool}"' for tool in TOOLS if _has(release, tool)) or "no tool"
+                name = f"{release.name} ({release.source})"
+                raise ConfigError(f"Backup({self.tool!r}): {name} does not have it; it has {has}")
         return self
 
     def moves_writes(self, topology: Topology) -> bool:
@@ -86,6 +88,10 @@ class Backup(Event):
         if self.tool == CLONE:
             clone_plugin.unload(event.target(happened.node, cluster))
         return super().restore(cluster, happened)
+
+
+def _has(release: Release, tool: str) -> bool:
+    return clone_plugin.is_in(release) if tool == CLONE else bool(_program(release, tool))
 
 
 def _program(release: Release, tool: str) -> str:

@@ -68,7 +68,7 @@ def test_a_state_ignores_the_rows_of_the_load(standalone):
         assert before.definition == copied.definition
         assert before.table_id != copied.table_id != ""
         assert altered_table.find_schema(node, altered_table.AlterTable("", "one", "FORCE")) == "altered_state"
-        with pytest.raises(ConfigError, match=r"the table is in no schema; write ALTER TABLE schema\.table"):
+        with pytest.raises(ConfigError, match=r"no such table; the tables are altered_state\.one"):
             altered_table.find_schema(node, altered_table.AlterTable("mysql2", "one", "FORCE"))
     finally:
         node.query("DROP DATABASE altered_state")

@@ -29,7 +29,7 @@ def test_a_wrong_backup_is_refused(event, fact):
 
 
 def test_a_release_without_the_tool_is_refused(mariadb, mysql):
-    """The message names the release."""
+    """The message names the release, and the tools that it has."""
     for tool, release, has in (
         ("mariabackup", mariadb, True),
         ("mysqldump", mariadb, True),
@@ -38,7 +38,7 @@ def test_a_release_without_the_tool_is_refused(mariadb, mysql):
         ("mysqldump", mysql, True),
         ("clone", mysql, True),
     ):
-        refused = pytest.raises(ConfigError, match=f"{release.name} .* does not have it")
+        refused = pytest.raises(ConfigError, match=f'{release.name} .* does not have it; it has "')
         with contextlib.nullcontext() if has else refused:
             Backup(tool).equip(Stage([release], {}), [])
 
