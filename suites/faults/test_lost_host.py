@@ -13,10 +13,13 @@ TERMINALS = 8
 
 @pytest.mark.releases("mariadb:10.11")
 def test_galera_loses_no_order_with_a_host(measure, db_profile):
-    """The others have certified each acknowledged order, and they go on after the suspect timeout."""
+    """The others have certified each acknowledged order. They go on after the suspect timeout of 5 s.
+
+    HAProxy leaves a host that does not answer after 7 s. So the stall is 6 s, and sometimes 10 s.
+    """
     lost = measure.event(tpcc(db_profile, TERMINALS), LoseHost("writer"), on=apart(GALERA))
 
-    assert lost.below("stall", 10)
+    assert lost.below("stall", 15)
     assert lost.loses_nothing()
 
 
