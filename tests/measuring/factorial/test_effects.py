@@ -119,7 +119,7 @@ def test_an_interrupt_shows_no_other_effect():
 
 
 def test_a_continued_run_takes_over_what_was_only_shown():
-    """It draws nothing and shows nothing a second time; the pairs have no rounds of their own."""
+    """It draws no round, and shows no effect again. Without rounds there are no interactions."""
     shown = []
     _, effects = effects_of([0.5, 0.0, 0.0], finished=shown.append)
     assert effects["flush"].beats()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.question import Question
+from pytest_dbcluster.network import REST
 from pytest_dbcluster.rounds.round_length import RoundLength
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.options import levels
@@ -101,6 +104,20 @@ def test_the_expected_time_of_a_claim_counts_the_rounds_that_options_share(share
     made.set_length(RoundLength(1.0))
 
     assert RoundLength(1.0).expected_time(2) in lines[0]
+
+
+def test_a_round_of_a_combination_has_the_network_and_the_options_of_the_topology(shared, monkeypatch):
+    """Both are set again before each round, because another measurement may have changed them."""
+    made, applied = made_of(shared, {"lock_wait_timeout": (86400, 40), "sync_binlog": (0, 1)}), []
+    assert not made.round(0, block=0, position=0).void
+    cluster = made._used
+    path = SimpleNamespace(shape=applied.append)
+    topology = SimpleNamespace(apply=lambda settings, nodes: applied.append(settings))
+    made._shape(SimpleNamespace(cluster=SimpleNamespace(path=path, topology=topology, nodes=cluster.nodes)), 0)
+    monkeypatch.setattr(made, "_shape", lambda running, variant: applied.append(variant))
+
+    assert not made.round(3, block=0, position=1).void
+    assert applied == [REST, {}, 0]
 
 
 def test_a_switch_that_a_server_does_not_follow_makes_the_round_void(shared, monkeypatch):
