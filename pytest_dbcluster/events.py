@@ -9,6 +9,7 @@
 - ``Rtt``: the nodes are farther apart for some seconds.
 - ``SwitchPrimary``: another node becomes the primary while all nodes run.
 - ``Promote``: a replica becomes the primary after the loss of the primary, as ``then=`` of a fault.
+- ``FailOver``: a standby takes over after the loss of the server, as with DRBD.
 - ``Alter``: a schema change.
 - ``LargeTransaction``: a transaction that writes many rows.
 - ``Backup``: a backup of one node.
@@ -37,6 +38,7 @@ from pytest_dbcluster.clusters.events.maintenance.large_transaction import Large
 from pytest_dbcluster.clusters.events.maintenance.rolling import Rolling
 from pytest_dbcluster.clusters.events.maintenance.steps import Restart, SetOptions, Upgrade
 from pytest_dbcluster.clusters.events.nothing import Nothing
+from pytest_dbcluster.clusters.events.roles.fail_over import FailOver
 from pytest_dbcluster.clusters.events.roles.promote import Promote
 from pytest_dbcluster.clusters.events.roles.switch_primary import SwitchPrimary
 
@@ -44,6 +46,7 @@ __all__ = [
     "Alter",
     "Backup",
     "Event",
+    "FailOver",
     "FillDisk",
     "Isolate",
     "Join",

@@ -40,8 +40,6 @@ from pytest_dbcluster.testbed.variants import Variant
 if TYPE_CHECKING:
     from pytest_dbcluster.plugin.settings import Settings
     from pytest_dbcluster.reporting.resume.earlier import Earlier
-    from pytest_dbcluster.workloads.tpcc import TPCC
-    from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover
     from pytest_dbcluster.workloads.workload import Setting, Workload
 
 ROOT = Path(__file__).parents[2]
@@ -151,10 +149,6 @@ class _NoSession:
             return _Noted()
 
         return Measurement(source, Rules(seed=0), test=call.item.nodeid, number=call.number, recall=recall)
-
-    def failover(self, load: TPCC, spec: ClusterSpec, release: ReleaseName) -> LoadedFailover:
-        """Raise AssertionError: nothing is measured here."""
-        raise AssertionError(f"{load}: a test of a published measurement fails a cluster over")
 
     def use(self, load: Workload, spec: ClusterSpec, release: ReleaseName, does: Callable[[Setting], Done]) -> Done:
         """Raise AssertionError: nothing runs here."""

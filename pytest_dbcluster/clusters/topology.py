@@ -325,34 +325,14 @@ class Promotes(SwitchesRoles, Protocol):
         """Let a running node that was refused follow the writer, with a copy of its data. Raises ProvisionError."""
 
 
-@dataclasses.dataclass(frozen=True)
-class FailedOver:
-    """A failover."""
-
-    old: str
-    """Name of the node with the lost server."""
-
-    new: str
-    """Name of the node with the new server."""
-
-    steps: Mapping[str, float]
-    """Seconds of each step, in order."""
-
-    @property
-    def seconds(self) -> float:
-        """Seconds from the loss of the old server until the new one answered."""
-        return sum(self.steps.values())
-
-    def __str__(self) -> str:
-        steps = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.steps.items())
-        return f"failover from {self.old} to {self.new} took {self.seconds:.2f} s: {steps}"
-
-
 @runtime_checkable
-class FailsOver(Protocol):
+class FailsOver(Rejoins, Protocol):
     """An optional power of a topology: a node without a server takes over if the host of the server is lost."""
 
-    def fail_over(self, nodes: Sequence[Node]) -> FailedOver:
+    def refuses_failover(self, options: Mapping[str, str]) -> str:
+        """Return why no node may take over with these options of the spec; empty if one may."""
+
+    def fail_over(self, nodes: Sequence[Node], step: Step) -> None:
         """Fence the host of the server, and start a server on another node. ``nodes``: all nodes of the cluster.
 
         Raises ProvisionError.

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pytest_dbcluster.plugin.settings import Settings
     from pytest_dbcluster.reporting.resume.earlier import Earlier
     from pytest_dbcluster.testbed.options.levels import Levels
-    from pytest_dbcluster.workloads.tpcc import TPCC
-    from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover
     from pytest_dbcluster.workloads.workload import Setting, Workload
 
 Done = TypeVar("Done")
@@ -56,9 +54,6 @@ class MeasureSession(Protocol):
     def measurement(self, call: MeasureCall) -> Measurement:
         """As ``DBSession.measurement``."""
 
-    def failover(self, load: TPCC, spec: ClusterSpec, release: ReleaseName) -> LoadedFailover:
-        """As ``DBSession.failover``."""
-
     def use(self, load: Workload, spec: ClusterSpec, release: ReleaseName, does: Callable[[Setting], Done]) -> Done:
         """As ``DBSession.use``."""
 
@@ -76,8 +71,7 @@ class Measure:
 
     ``measure.race(workload, on=[spec, ...])`` finds the best of several specs.
 
-    ``measure.failover(TPCC(...), on=spec)`` does not measure rounds. ``asked`` collects one list for each call: one
-    measurement, or one for each point of a sweep.
+    ``asked`` collects one list for each call: one measurement, or one for each point of a sweep.
     """
 
     def __init__(
@@ -351,29 +345,6 @@ class Measure:
             return own
 
         return capacity_series_of(measurement, objective, ask)
-
-    @calls.check_arguments("done = measure.failover(TPCC(threads=4), on=spec)")
-    def failover(self, workload: TPCC, *, on: ClusterSpec) -> LoadedFailover:
-        """Stop the server of a cluster while TPC-C writes, let its standby take over, and return the result.
-
-        - ``done.seconds``: seconds without a server. ``done.failover.steps``: the steps.
-        - ``done.acknowledged``: orders that the old server acknowledged. ``done.lost``: those that the new one lacks.
-        - ``done.violations``: violations of the conditions of TPC-C on the new server.
-
-        It is not a claim, so assert what you expect. The run prints its text. Afterwards the old host is the standby.
-
-        Raises ConfigError for another workload, and for a cluster without a standby. Raises Inconclusive if the budget
-        of the run is spent, and ProvisionError if the standby may not take over.
-        """
-        from pytest_dbcluster.workloads.tpcc import TPCC
-
-        if not isinstance(workload, TPCC):
-            raise ConfigError(f"measure.failover needs TPCC, because it counts orders; got {workload!r}")
-        if not isinstance(on, ClusterSpec):
-            raise ConfigError(f"measure.failover(workload, on=spec) accepts one ClusterSpec; got {on!r}")
-        if why := self._session.settings.rules().run_over():
-            raise Inconclusive(f"{why}; nothing was started")
-        return self._session.failover(workload, on, self._release)
 
     def use(self, workload: Workload, on: ClusterSpec, does: Callable[[Setting], Done]) -> Done:
         """Call ``does`` on a cluster with the tables of a workload, and return its result; this is not a claim.

@@ -292,7 +292,8 @@ def measure(request: pytest.FixtureRequest, db_release: ReleaseName) -> Measure:
         new.lower("fsyncs_per_commit", than=old)     a counter is lower
         new.against(old)                             not a claim: measures and prints the ratio; needs no assert
         curve.every(lambda slow, fast: fast.beats(slow))    a claim at each point of a curve
-    done = measure.failover(TPCC(threads=4), on=spec) stops the server of a pair: seconds, and lost orders.
+    done = measure.event(workload, Kill("writer"), on=spec, times=11) lets something happen under load:
+        done.below("stall", 8)                       half of the stalls are below 8 s
     metric="p95" and the like: see Measure and Series of pytest_dbcluster. Annotate the fixture: measure: Measure.
     """  # noqa: D205  (pytest --fixtures prints the first paragraph)
     from pytest_dbcluster.plugin.fixture import Measure

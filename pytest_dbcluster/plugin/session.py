@@ -10,7 +10,7 @@ import math
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_dbcluster import redaction
 from pytest_dbcluster.clusters import kept
@@ -59,10 +59,6 @@ from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.testbed.why.why_testbed import ServerComparer
 from pytest_dbcluster.workloads.workload import Setting, Workload
-
-if TYPE_CHECKING:
-    from pytest_dbcluster.workloads.tpcc import TPCC
-    from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover
 
 # pytest-xdist kills workers 10 s after it asks them to end (EXIT_TIMEOUT of xdist/workermanage.py).
 WORKER_LEAVE_SECONDS = 5.0
@@ -318,21 +314,6 @@ class DBSession:
                 missing.append(f"{name} is left out: {error}")
                 self.report.line(missing[-1])
         return sorted(versions, key=versions.__getitem__), missing
-
-    def failover(self, load: TPCC, spec: ClusterSpec, release: ReleaseName) -> LoadedFailover:
-        """Fail a cluster over under this workload, print the result, and return it.
-
-        Raises ConfigError for a cluster without a standby, before anything starts, and what ``failover.fail_over``
-        raises.
-        """
-        from pytest_dbcluster.workloads.tpcc import failover
-
-        testbed = self.testbed(load, [spec], release)
-        failover.with_standby(spec, testbed.variants[0].topology)
-        self._testbeds.append(testbed)
-        done = testbed.use(functools.partial(failover.fail_over, load))
-        self.report.line(str(done))
-        return done
 
     def use(self, load: Workload, spec: ClusterSpec, release: ReleaseName, does: Callable[[Setting], Done]) -> Done:
         """Call ``does`` on a cluster with the tables of a workload, and return its result."""

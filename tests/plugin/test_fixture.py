@@ -136,7 +136,6 @@ WRONG = {
         lambda measure: measure.sweep(WRITE, on="galera", release=("mariadb:10.11", "mariadb:11.8")),
         ("list of ClusterSpec", "got 'galera'"),
     ),
-    "a failover of a list": (lambda measure: measure.failover(TPCC(), on=[ONE]), ("one ClusterSpec", "got [")),
     "an event by its name": (
         lambda measure: measure.event(TPCC(), "kill", on=ONE),
         ('Kill("other")', "Nothing()", "got 'kill'"),
@@ -157,8 +156,6 @@ WRONG = {
         lambda measure: measure.event({"a": TPCC(), "b": TPCC()}, Kill(), on=ONE),
         ("accepts a workload",),
     ),
-    "a failover in positions": (lambda measure: measure.failover(TPCC(), ONE), ("usage: done = measure.failover(",)),
-    "a failover under another load": (lambda measure: measure.failover(WRITE, on=ONE), ("TPCC", "got MySQLSlap(")),
 }
 
 

@@ -9,11 +9,9 @@ from pathlib import Path
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads import load_hosts, schema_mark
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
-from pytest_dbcluster.workloads.tpcc import failover
 from pytest_dbcluster.workloads.tpcc.workload import TPCC
 from tests.support import golden
 
@@ -28,7 +26,6 @@ WRONG = {
     "two parameters do not fit": lambda: TPCC(partitioned=True),
     "clients have no query": lambda: MySQLSlap("key", concurrency=50, queries=40),
     "a script has one table": lambda: SysBench("select_random_points", table_count=2),
-    "a cluster has no standby": lambda: failover.with_standby(ClusterSpec("galera", nodes=3), object()),
     "tables have another version": lambda: schema_mark.SchemaMark("dbcluster_tpcc", 2, "1 warehouse").stands(Old()),
     "a clock is too far away": lambda: load_hosts.clock(share("node1")),
 }

@@ -154,7 +154,7 @@ def check_restarts(event: str, spec: ClusterSpec, topology: Topology) -> None:
     """Raise ConfigError for a topology whose servers we cannot start again one by one."""
     if not isinstance(topology, Rejoins) or topology.servers(spec.nodes) != spec.nodes:
         raise ConfigError(
-            f"{event}: we cannot start one node of the topology {spec.topology} again; for drbd use measure.failover"
+            f"{event}: we cannot start one node of the topology {spec.topology} again; for drbd use FailOver()"
         )
 
 

@@ -3,9 +3,8 @@
 - ``digests``: digests of the values that no transaction changes.
 - ``orders``: compares the orders that terminals reported with the tables of a node.
 - ``books``: counts lost and invented orders, and orders of unknown outcome.
-- ``failover``: kills the server under this workload, then compares the acknowledged orders.
 """
 
 from pytest_dbcluster.workloads.tpcc.workload import TPCC
 
-__all__ = ["TPCC", "failover"]
+__all__ = ["TPCC"]

@@ -53,7 +53,7 @@ def test_an_event_has_a_short_text(event, text):
         (Pause("writer", 0), THREE, "seconds above 0 and up to 300"),
         (Pause("writer", "3"), THREE, "seconds above 0 and up to 300"),
         (Pause("node0", 3), THREE, "not 'node0'"),
-        (Kill("writer"), ClusterSpec("drbd", nodes=2), "use measure.failover"),
+        (Kill("writer"), ClusterSpec("drbd", nodes=2), "use FailOver()"),
     ],
 )
 def test_a_wrong_event_is_refused(event, spec, fact):

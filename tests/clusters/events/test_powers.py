@@ -6,7 +6,7 @@ import pytest
 
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.events import FillDisk, Isolate, LoseHost, PowerCut, Rtt, SlowDisk
+from pytest_dbcluster.events import FailOver, FillDisk, Isolate, LoseHost, PowerCut, Rtt, SlowDisk
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
@@ -15,6 +15,7 @@ from pytest_dbcluster.hosts.provisioners.vm.provisioner import GuestProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.facts import missing
 
+PAIR = ClusterSpec("drbd", nodes=2, proxy="haproxy")
 ONE, THREE = ClusterSpec("standalone"), ClusterSpec("galera", nodes=3)
 NEAR, LIMITED = THREE.with_needs(rtt=0.01), THREE.with_needs(iops=500)
 
@@ -37,6 +38,7 @@ class Offering(FakeProvisioner):
     [
         (Isolate("node2", 10), "isolate node2 10 s from peers"),
         (Isolate("writer", 0.5, clients=True), "isolate writer 0.5 s from peers and clients"),
+        (FailOver(), "fail over"),
         (LoseHost(), "lose host of writer"),
         (PowerCut(), "power cut of all"),
         (PowerCut("node2"), "power cut of node2"),
@@ -59,7 +61,11 @@ def test_an_event_has_a_short_text(event, text):
         (Isolate("writer", 5, clients="yes"), THREE, "it accepts True or False"),
         (LoseHost("primary"), THREE, '"writer", "other" or a name'),
         (PowerCut("every"), THREE, '"writer", "other" or a name'),
-        (PowerCut(), ClusterSpec("drbd", nodes=2), "use measure.failover"),
+        (PowerCut(), ClusterSpec("drbd", nodes=2), "use FailOver()"),
+        (FailOver(), THREE, "topology galera has no standby for its server; use drbd, or LoseHost(then=Promote())"),
+        (FailOver(), ClusterSpec("drbd", nodes=2), 'clients do not follow the server: use proxy="haproxy"'),
+        (FailOver(), PAIR.with_options(drbd_connected=False), "drbd_connected=OFF the standby is out of date"),
+        (FailOver(), PAIR.with_options(drbd_connected="off"), "drbd_connected=OFF the standby is out of date"),
         (FillDisk("node4", 5), THREE, "has 3 nodes"),
         (SlowDisk("other", iops=0, seconds=5), LIMITED, "whole operations a second, from 1"),
         (
@@ -91,6 +97,7 @@ def test_a_wrong_event_is_refused(event, spec, fact):
         (LoseHost(), THREE, (LocalProvisioner,), ("LoseHost('writer')", "lack the power Partitions")),
         (LoseHost(), THREE, (SshProvisioner,), ("the power Partitions", "--db-provisioner container or vm")),
         (PowerCut(), THREE, (LocalProvisioner,), ("lack the power Falls",)),
+        (FailOver(), PAIR, (LocalProvisioner,), ("FailOver()", "lack the power Falls", "use --db-provisioner vm")),
         (PowerCut(), THREE, (ContainerProvisioner,), ("the power block-devices: only virtual machines",)),
         (FillDisk("other", 5), THREE, (ContainerProvisioner,), ("the power block-devices",)),
         (SlowDisk("other", 5, 5), LIMITED, (LocalProvisioner,), ("lack the power iops",)),

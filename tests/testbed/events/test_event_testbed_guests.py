@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from pytest_dbcluster.events import FillDisk, PowerCut
+from pytest_dbcluster.events import FailOver, FillDisk, PowerCut
 from pytest_dbcluster.testbed.events.event_testbed import EventTestbed
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
 from pytest_dbcluster.workloads.tpcc import TPCC
+from tests.support.drbd_pairs import NEAR
+from tests.support.guests import servers_in
 from tests.support.testbeds import ONE
 
 
@@ -39,3 +43,30 @@ def test_a_power_cut_and_a_full_disk_lose_no_flushed_order(in_guests):
         assert not done.outage.censored
         assert done.outage.books.acknowledged > 10
         assert (done.outage.books.lost, done.outage.books.invented) == (0, 0)
+
+
+@pytest.mark.guests
+def test_a_standby_takes_over_with_each_acknowledged_order(in_guests):
+    """There and back again: HAProxy leads the load to the new server, and the old host is the standby afterwards."""
+    pair = in_guests.resolution.resolve(dataclasses.replace(NEAR, proxy="haproxy").with_needs(rtt=0.02))
+    made = EventTestbed(TPCC(threads=4), FailOver(), [pair], in_guests, "quick", lambda line: None, seed=6)
+    rounds = []
+    for block in (0, 1):
+        rounds.append(made.round(0, block=block, position=0))
+        (cluster,) = (one for one in in_guests.clusters if one.spec.topology == "drbd")
+        rounds_on = [node.name for node in cluster.nodes]
+        assert rounds_on == ["node1" if block else "node2"], rounds
+        assert sorted(servers_in(host) for host in cluster.hosts) == [0, 1]
+    made.check()
+    print([(done.void, done.wall, done.outage) for done in rounds])
+
+    assert [done.void for done in rounds] == ["", ""]
+    for done in rounds:
+        marks = done.outage.marks
+        assert list(marks) == ["fenced", "promoted", "mounted", "answers", "routed", "whole"]
+        assert sorted(marks.values()) == list(marks.values())
+        assert marks["answers"] - 1 < done.outage.stall
+        assert not done.outage.censored
+        assert done.outage.books.acknowledged > 10
+        assert (done.outage.books.lost, done.outage.books.invented) == (0, 0)
+        assert done.outage.returned.seconds > 0

@@ -7,12 +7,11 @@ the start. The topology has two options that can change while the server runs: `
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topologies.drbd.resource import DEVICE, Resource, block_device
-from pytest_dbcluster.clusters.topology import FailedOver, Topology
+from pytest_dbcluster.clusters.topology import Step, Topology
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.host import Falls, Pauses
 
@@ -148,7 +147,13 @@ class Drbd(Topology):
         protocol = variables.get(PROTOCOL, "C")
         return f"{COMMIT_HOLDERS[protocol]}, {drbd} protocol {protocol}"
 
-    def fail_over(self, nodes: Sequence[Node]) -> FailedOver:
+    def refuses_failover(self, options: Mapping[str, str]) -> str:
+        """Return that the standby of disconnected disks is out of date."""
+        if options.get(IS_CONNECTED, "ON").upper() not in ("OFF", "0"):
+            return ""
+        return f"with {IS_CONNECTED}=OFF the standby is out of date, and may not take over"
+
+    def fail_over(self, nodes: Sequence[Node], step: Step = lambda name: None) -> None:
         """End the host of the server, and start the server on the other host. nodes: all nodes of the cluster.
 
         We fence the old host, then let the standby write. We freeze it at once and cut its power later; ``rejoin``
@@ -156,41 +161,25 @@ class Drbd(Topology):
         """
         (old,) = self.serving(nodes)
         (new,) = [node for node in nodes if node is not old]
-        steps = _Steps()
         if frozen := isinstance(old.host, Pauses):
             old.host.pause()
         else:
             _cut(old)
-        steps.end("fenced")
+        step("fenced")
         try:
             with contextlib.suppress(ProvisionError):  # the standby may have disconnected already
                 self._resource.leave_peer(new.host)
             self._resource.promote(new.host)
-            steps.end("promoted")
+            step("promoted")
             block_device(new.host).mount(DEVICE)
-            steps.end("mounted")
+            step("mounted")
             self._serving = new.name
             new.start()
             new.wait_answering(RECOVERY_SECONDS)
-            steps.end("server answers")
+            step("answers")
         finally:
             if frozen:
                 _cut(old)
-        return FailedOver(old.name, new.name, steps.seconds)
-
-
-class _Steps:
-    """The seconds of consecutive steps."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._began = time.monotonic()
-
-    def end(self, name: str) -> None:
-        """End a step and begin the next."""
-        now = time.monotonic()
-        self.seconds[name] = now - self._began
-        self._began = now
 
 
 def _cut(node: Node) -> None:

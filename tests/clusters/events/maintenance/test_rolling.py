@@ -34,7 +34,7 @@ def test_its_text_has_the_step(event, text, reusable):
         (Rolling(Restart(), drain=1.5), GALERA, "it accepts True or False"),
         (Rolling(Restart(), drain=True), GALERA, 'only a cluster with proxy="haproxy" drains a node'),
         (Rolling(Restart(), drain=True), ClusterSpec("galera", nodes=3, proxy="proxysql"), "galera3"),
-        (Rolling(Restart()), ClusterSpec("drbd", nodes=2), "use measure.failover"),
+        (Rolling(Restart()), ClusterSpec("drbd", nodes=2), "use FailOver()"),
     ],
 )
 def test_a_wrong_event_is_refused(event, spec, fact):

@@ -36,7 +36,7 @@ def test_a_cluster_with_one_primary_can_switch(spec):
         (SwitchPrimary("node1"), GROUP, "is the primary at the begin of each repetition"),
         (SwitchPrimary(), ClusterSpec("group_replication", 3), 'use proxy="haproxy"'),
         (SwitchPrimary(), ClusterSpec("galera", 3, proxy="haproxy"), "no primary that another node can replace"),
-        (SwitchPrimary("node2"), ClusterSpec("drbd", 2), "use measure.failover"),
+        (SwitchPrimary("node2"), ClusterSpec("drbd", 2), "use FailOver()"),
         (
             SwitchPrimary(),
             GROUP.with_options(group_replication_single_primary_mode="OFF"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.clusters.topologies.drbd import TOPOLOGY
-from pytest_dbcluster.clusters.topology import FailedOver, FailsOver
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioner import NO_DISKS
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
@@ -74,12 +73,3 @@ def test_a_round_in_which_something_changed_is_void():
     assert TOPOLOGY().void(before, dict(before)) == ""
     readings = (f"from {before['changes on node1']!r}", f"to {after['changes on node1']!r}")
     assert missing(TOPOLOGY().void(before, after), "changes on node1", *readings) == []
-
-
-def test_a_failover_is_told_by_its_steps():
-    """Their seconds add up to the time without a server."""
-    done = FailedOver("node1", "node2", {"fenced": 0.01, "promoted": 0.04, "mounted": 0.05, "server answers": 2.4})
-
-    steps = "fenced 0.01 s, promoted 0.04 s, mounted 0.05 s, server answers 2.40 s"
-    assert missing(done, "failover from node1 to node2", "2.50 s: ", steps) == []
-    assert isinstance(TOPOLOGY(), FailsOver)

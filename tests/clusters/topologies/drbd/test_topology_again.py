@@ -29,7 +29,7 @@ def test_variants_alternate_after_a_failover_as_before(pool):
     (cluster,) = pool.clusters
     old, new = cluster.members
 
-    print(cluster.topology.fail_over(cluster.members))
+    cluster.topology.fail_over(cluster.members)
     cluster.topology.rejoin(old, cluster.members)
     wait.until(cluster.problems, "the pair with the old host", seconds=300)
     load.shortest.clear()

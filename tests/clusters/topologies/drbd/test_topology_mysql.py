@@ -24,17 +24,15 @@ def test_mysql_fails_over_with_all_that_it_has_confirmed(guest):
         old.query(f"INSERT INTO mysql.kept VALUES ({number})")
     (log,) = old.query("SHOW BINARY LOG STATUS")
 
-    done = pair.topology.fail_over(pair.members)
+    pair.topology.fail_over(pair.members)
 
-    print(done)
     assert pair.nodes == [new]
     assert [number for (number,) in new.query("SELECT id FROM mysql.kept ORDER BY id")] == list(range(20))
     assert log[0] in {name for name, *_ in new.query("SHOW BINARY LOGS")}
     pair.topology.rejoin(old, pair.members)
     wait.until(pair.problems, "the pair with the old host", seconds=300)
     assert [servers_in(host) for host in pair.hosts] == [0, 1]
-    back = pair.topology.fail_over(pair.members)
+    pair.topology.fail_over(pair.members)
 
-    print(back)
-    assert (back.old, back.new) == ("node2", "node1")
+    assert pair.nodes == [old]
     assert old.query("SELECT COUNT(*) FROM mysql.kept") == [(20,)]

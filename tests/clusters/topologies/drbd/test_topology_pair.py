@@ -115,10 +115,10 @@ def test_a_failover_loses_no_acknowledged_commit(cluster):
     writing = Writer(old)
     wait.until(lambda: [] if len(writing.acknowledged) > 20 else ["too few"], "commits", seconds=120)
 
-    done = topology.fail_over(cluster.members)
+    steps: list[str] = []
+    topology.fail_over(cluster.members, steps.append)
 
-    print(done)
-    assert [*done.steps] == ["fenced", "promoted", "mounted", "server answers"]
+    assert steps == ["fenced", "promoted", "mounted", "answers"]
     assert cluster.nodes == [new]
     assert cluster.writers == [new]
     found = {number for (number,) in new.query("SELECT id FROM mysql.kept")}
