@@ -38,7 +38,7 @@ VENDORS = (
 ABOUT = {
     Shape.RATIO: "speeds, or latencies as speeds",
     Shape.COUNTER: "a counter",
-    Shape.DURATION: "seconds",
+    Shape.DURATION: "seconds, or another figure of repetitions",
     Shape.PROPORTION: "the repetitions of an event",
 }
 NATURES = {
@@ -141,7 +141,7 @@ def metrics() -> str:
 
 
 def _metric(name: str) -> str:
-    units = {"/s": "operations a second", "ms": "milliseconds", "s": "seconds", "": "transactions"}
+    units = {"/s": "operations a second", "ms": "milliseconds", "s": "seconds", "%": "percent", "": "transactions"}
     notes = ["It is 1 or 0." if name == known_metrics.RETURNED_BY else f"Unit: {units[known_metrics.unit(name)]}."]
     if name in known_metrics.OF_EVENTS:
         notes.append("Only claims of `measure.event` have it.")

@@ -137,6 +137,7 @@ METRICS: Mapping[str, str] = {
     "missing": 'quick.shorter("missing", than=usual, seconds=2)',
     "returned": 'galera.below("returned", 30)',
     "without_redundancy": 'galera.below("without_redundancy", 60)',
+    "speed_after": "killed.no_slower_than(none, by=0.1)",
     "lost": "galera.loses_nothing()",
     "returned_by": 'galera.returned_by("IST")',
 }
@@ -148,6 +149,7 @@ CLAIMS: Mapping[str, str] = {
     "differs": "flush_2.against(default)",
     "effect_beats": 'assert effects["sync_binlog"].beats(by=0.05)',
     "effect_same_as": 'assert effects["sync_binlog"].same_as(within=0.05)',
+    "event_no_slower_than": "assert killed.no_slower_than(none, by=0.1)",
     "fades": "assert fades((one, one_far), (many, many_far), by=0.1)",
     "loses_nothing": "assert galera.loses_nothing()",
     "lower": 'assert flush_2.lower("fsyncs_per_commit", than=default)',

@@ -27,8 +27,9 @@ from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.outages.outage import Outage
 from pytest_dbcluster.rounds.round import Round
 
-DURATIONS = tuple(name for name, unit in metrics.OF_EVENTS.items() if unit)
-FIGURES = (*DURATIONS, "lost")
+SPEED_AFTER = "speed_after"
+DURATIONS = tuple(name for name, unit in metrics.OF_EVENTS.items() if unit == "s")
+FIGURES = (*DURATIONS, SPEED_AFTER, "lost")
 NOT_WHOLE = "did not become whole"  # in the reason of a void repetition, as in ``reasons``
 
 
@@ -99,13 +100,35 @@ class EventSeries:
         as in ``below``, or ``below_half`` or ``missing``, which compare the load with its rate before the event.
         """
         _check_metric(metric)
-        if not isinstance(than, EventSeries) or than.measurement is not self.measurement:
+        return self._claim(kinds.shorter(seconds), self._number_of(than), metric)
+
+    @calls.check_arguments('quick.against(usual, "stall")')
+    def against(self, other: EventSeries, metric: str = "stall") -> Answer:
+        """Print how much shorter a duration is than with another variant, without a claim.
+
+        ``bool`` of the answer is always True. times and metric: as in ``shorter``.
+        """
+        _check_metric(metric)
+        return self._claim(kinds.event_differs(), self._number_of(other), metric, asserted=False)
+
+    @calls.check_arguments("killed.no_slower_than(none, by=.1)", instead={"than": "other"})
+    def no_slower_than(self, other: EventSeries, by: float) -> Answer:
+        """Claim that after the event the load is slower than with another variant by less than the fraction ``by``.
+
+        ``by`` is a fraction of the usual rate before the event. The other variant is usually ``Nothing()``, because
+        tables grow without an event, too. The same test, ``times`` and error as ``shorter``.
+        """
+        return self._claim(kinds.event_no_slower_than(by), self._number_of(other), SPEED_AFTER)
+
+    def _number_of(self, other: EventSeries) -> int:
+        """The number of another variant of this measurement. Raises ConfigError for any other one."""
+        if not isinstance(other, EventSeries) or other.measurement is not self.measurement:
             raise ConfigError(
-                f"{self.name} and {than!r} were not measured together; give both to one measure.event(..., on=[...])"
+                f"{self.name} and {other!r} were not measured together; give both to one measure.event(..., on=[...])"
             )
-        if than.number == self.number:
+        if other.number == self.number:
             raise ConfigError(f"{self.name} is compared with itself; a claim needs two variants")
-        return self._claim(kinds.shorter(seconds), than.number, metric)
+        return other.number
 
     @calls.check_arguments("galera.loses_nothing()")
     def loses_nothing(self) -> Answer:
@@ -141,18 +164,21 @@ class EventSeries:
 
     @calls.check_arguments('galera.values("stall")')
     def values(self, metric: str) -> list[float]:
-        """One value per repetition so far: seconds, or for ``lost`` transactions. Raises ConfigError before a claim."""
+        """One value per repetition so far: seconds, for ``lost`` transactions, for ``speed_after`` a percentage.
+
+        Raises ConfigError before a claim.
+        """
         if metric not in FIGURES:
             raise registry.unknown("metric of an event", metric, FIGURES)
         if not self.rounds:
             raise ConfigError(f"{self.name}.values({metric!r}): the event has not happened yet; make a claim first")
         return [metrics.of_event(done, metric, self.measurement.source.load) for done in self.rounds]
 
-    def _claim(self, claim: Claim, baseline: int | None, metric: str) -> Answer:
+    def _claim(self, claim: Claim, baseline: int | None, metric: str, *, asserted: bool = True) -> Answer:
         measurement = self.measurement
         if why := _kind_of(claim).refuses(claim, self.times, measurement.rules.alpha):
             raise ConfigError(f"{measurement.source.load}: {claim.kind} cannot be decided: {why}")
-        question = Question(claim, self.number, baseline, metric)
+        question = Question(claim, self.number, baseline, metric, asserted=asserted)
         measurement.claims.declare(question)
         if (known := measurement.take_over(question)) is not None:
             return known
@@ -267,6 +293,7 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
         seed=rules.seed,
         content=source.content,
         arrival_rate=source.arrival_rate,
+        asserted=question.asserted,
         notes=[
             *_figures(variants),
             *_of_rounds(variants, source.arrival_rate),

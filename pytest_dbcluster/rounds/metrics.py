@@ -35,6 +35,7 @@ OF_EVENTS: Mapping[str, str] = MappingProxyType(
         "missing": "s",
         "returned": "s",
         "without_redundancy": "s",
+        "speed_after": "%",
         "lost": "",
         "returned_by": "",
     }
@@ -43,7 +44,7 @@ NEED_CONTROL = ("below_half", "missing")  # they depend on how steady the load i
 NO_FIGURE: Mapping[str, str] = MappingProxyType(  # why a repetition has no such figure
     {
         "read_stall": "no transaction of the load only reads",
-        **dict.fromkeys(NEED_CONTROL, "the load had no usual rate before the event"),
+        **dict.fromkeys((*NEED_CONTROL, "speed_after"), "the load had no usual rate before the event"),
         **dict.fromkeys(
             ("returned", "without_redundancy", "returned_by"), "no node left the cluster, or none came back"
         ),
@@ -69,6 +70,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "missing": "Commits that are missing until the usual rate is back, in seconds of the usual load.",
         "returned": "The time from the start of the node that left until the cluster was whole again.",
         "without_redundancy": "The time from the moment when a node is gone until the cluster was whole again.",
+        "speed_after": "The rate in the last 2 s of the load, as a percentage of the usual rate before the event.",
         "lost": "Acknowledged transactions that are missing after the event, and transactions that nobody wrote.",
         "returned_by": "Whether the node came back in the way after the colon, such as `returned_by:IST`.",
     }
@@ -157,7 +159,10 @@ def needs_capacity(metric: str, arrival_rate: ArrivalRate | None) -> bool:
 
 
 def unit(metric: str) -> str:
-    """The unit of ``display_value``: ``/s`` for speeds, ``ms`` for latencies, ``s`` of events, empty for a counter."""
+    """The unit of ``display_value``: ``/s`` for speeds, ``ms`` for latencies, empty for a counter.
+
+    Metrics of events have ``s``, ``%`` or none.
+    """
     name = metric.partition(":")[0]
     if name in OF_EVENTS:
         return OF_EVENTS[name]
@@ -176,7 +181,8 @@ def is_counter(metric: str) -> bool:
 
 def label(metric: str) -> str:
     """The metric with its unit, for an axis."""
-    return {"/s": "operations / s", LATENCY: f"{metric}, ms", "s": f"{metric}, s"}.get(unit(metric), metric)
+    of = unit(metric)
+    return "operations / s" if of == "/s" else f"{metric}, {of}" if of else metric
 
 
 def display_value(done: Round, metric: str, load: str) -> float:

@@ -26,6 +26,11 @@ def stalls(*values, **changes):
     return lambda variant, number: outage(values[number], **changes)
 
 
+def ends(tenth, **changes):
+    """What a kill costs whose load commits so often in each tenth of a second of its end; usual are 21 commits."""
+    return outage(commits_by_tenth=(21, *[tenth] * 20, 22), **changes)
+
+
 def drawn(one):
     """(variant, block, position) of each repetition."""
     return one.measurement.source.rounds
@@ -213,12 +218,35 @@ def test_a_censored_stall_is_said():
     assert missing(message, "> 9.00; largest 9.00", "1 value of galera3 lasted until the load ended") == []
 
 
+def test_the_speed_after_an_event_is_compared_with_that_of_a_control():
+    """A difference to the control below the margin is none; without a control the usual rate would grow stale."""
+    kill, none = series("kill", "none", outages=lambda variant, number: ends(19 + 2 * variant + 0.1 * number))
+
+    assert kill.no_slower_than(none, by=0.2)
+    assert sorted(kill.values("speed_after"))[0] == pytest.approx(100 * 19 / 21)
+    with pytest.raises(ClaimFailed, match="after the event kill is not less than 2 % slower than none"):
+        bool(kill.no_slower_than(none, by=0.02))
+
+
+def test_a_comparison_is_no_claim():
+    """It is true whatever it shows, and has the interval of ``shorter``."""
+    usual, quick = series("usual", "quick", outages=lambda variant, number: outage(STALLS[number] - 3 * variant))
+    answer = usual.against(quick)
+
+    assert bool(answer)
+    assert not answer.asserted
+    assert answer.verdict.outcome is Outcome.HOLDS
+    assert answer.verdict.high < -2.7
+    assert missing(answer.message, "DIFFER: stall of quick less that of usual is not 0 s", "claimed nothing") == []
+
+
 def test_golden_messages():
     """They are those of the golden file."""
     [galera] = series("galera3", times=11, outages=stalls(*STALLS))
     [lossy] = series("galera3", times=6, outages=lambda variant, number: outage(lost=2 * (number == 1)))
     [near] = series("galera3", times=6, outages=stalls(*STALLS))
     usual, quick = series("usual", "quick", outages=lambda variant, number: outage(STALLS[number] - 3 * variant))
+    killed, none = series("kill", "none", outages=lambda variant, number: ends(19 + 2 * variant + 0.1 * number))
     answers = {
         "below": galera.below("stall", 8),
         "below, 95 %": near.below("stall", 8),
@@ -230,6 +258,8 @@ def test_golden_messages():
         "a node returns by SST": lossy.returned_by("SST"),
         "shorter": quick.shorter("stall", than=usual, seconds=2),
         "shorter, refuted": usual.shorter("stall", than=quick),
+        "against": quick.against(usual),
+        "no slower after it": killed.no_slower_than(none, by=0.2),
     }
 
     golden.compare("events", {name: answer.message for name, answer in answers.items()})
@@ -243,6 +273,10 @@ WRONG = {
     "a share in per cent": (lambda one, other: one.below("stall", 8, share=90), ("share=90", "nine of ten events")),
     "a margin by": (lambda one, other: one.shorter("stall", than=other, by=2), ("write seconds= in place of by=",)),
     "itself": (lambda one, other: one.shorter("stall", than=one), ("is compared with itself",)),
+    "a comparison with itself": (lambda one, other: one.against(one), ("is compared with itself",)),
+    "a comparison of speeds": (lambda one, other: one.against(other, "speed_after"), ("unknown duration", "stall")),
+    "a margin in per cent": (lambda one, other: one.no_slower_than(other, by=10), ("by=10", "0 < by < 1", "0.1")),
+    "no margin": (lambda one, other: one.no_slower_than(other), ("usage: killed.no_slower_than(",)),
     "a number": (lambda one, other: one.shorter("stall", than=6.0), ("were not measured together",)),
     "too few for nine of ten": (lambda one, other: one.below("stall", 8, share=0.9), ("times=7", "times=36")),
     "an unknown way back": (lambda one, other: one.returned_by("IS"), ("unknown way back 'IS'; known: IST, SST",)),

@@ -20,7 +20,14 @@ then a method of every series. No other code compares the name of a kind; a test
 from pytest_dbcluster.claims.kinds.beats import beats
 from pytest_dbcluster.claims.kinds.differs import differs
 from pytest_dbcluster.claims.kinds.effects import effect_beats, effect_differs, effect_same_as
-from pytest_dbcluster.claims.kinds.events import below, loses_nothing, returned_by, shorter
+from pytest_dbcluster.claims.kinds.events import (
+    below,
+    event_differs,
+    event_no_slower_than,
+    loses_nothing,
+    returned_by,
+    shorter,
+)
 from pytest_dbcluster.claims.kinds.fades import fades
 from pytest_dbcluster.claims.kinds.guards import no_slower_than, same_as
 from pytest_dbcluster.claims.kinds.lower import lower
@@ -37,6 +44,8 @@ __all__ = [
     "effect_differs",
     "effect_same_as",
     "effects",
+    "event_differs",
+    "event_no_slower_than",
     "events",
     "fades",
     "guards",

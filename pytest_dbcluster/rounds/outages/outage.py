@@ -22,6 +22,7 @@ SHORTEST = 0.1  # seconds of a gap that counts as time without a commit
 USUAL_GAPS = 5  # it also has to be this many times as long as the usual gap
 RAMP = 1  # seconds at the begin of the load that do not count for its usual rate
 CENSORED = ("stall", "without_commit", "read_stall", "below_half")  # figures that end with the load if the stall does
+LAST_SECONDS = 2  # of the load, for its speed after the event
 PER_SECOND = 10  # parts of a second in ``commits_by_tenth``
 
 
@@ -170,6 +171,17 @@ class Outage:
         return (len(self.commits_by_tenth) + self.first_tenth) / PER_SECOND
 
     @property
+    def speed_after(self) -> float | None:
+        """The rate in the last 2 s of the load, in percent of the usual rate. None if that is unknown.
+
+        If the load ends earlier after the event, it is the rate since the event.
+        """
+        last = self.commits_by_tenth[-self.first_tenth : -1][-LAST_SECONDS * PER_SECOND :]
+        if not self.usual.rate > 0 or not last:
+            return None
+        return 100 * sum(last) * PER_SECOND / len(last) / self.usual.rate
+
+    @property
     def lost_or_invented(self) -> int | None:
         """Transactions that are lost or invented; None for a workload that keeps no books."""
         return None if self.books is None else self.books.lost + self.books.invented
@@ -182,7 +194,7 @@ class Outage:
     def figure(self, metric: str) -> float:
         """A metric of events (``metrics.OF_EVENTS``) as a number; nan if the repetition has no such figure."""
         name, _, way = metric.partition(":")
-        value = self.lost_or_invented if name == "lost" else vars(self).get(name)
+        value = self.lost_or_invented if name == "lost" else getattr(self, name, None)
         if self.returned:
             of_return = {"returned": self.returned.seconds, "returned_by": float(self.returned.how == way)}
             value = of_return.get(name, value)
@@ -204,23 +216,27 @@ def measure(
     event: str = "",
     node: str = "",
     usual_until: float | None = None,
+    stopped_at: float = math.inf,
     recovered: bool = True,
 ) -> Outage:
     """The figures of a load through an event. The fields that other sources know keep their defaults.
 
-    event_at: seconds since 1970. usual_until: the end of the usual load; None is the event. recovered: whether the load
-    went on before we stopped it. Raises ValueError for an event outside of the load.
+    event_at: seconds since 1970. usual_until: the end of the usual load; None is the event. stopped_at: when the load
+    was told to stop. recovered: whether it went on before that. Raises ValueError for an event outside of the load.
+
+    Some threads stop at once, while another one still waits for a connection. So nothing after ``stopped_at`` counts.
     """
     at = event_at - times.began
     if not 0 <= at <= times.seconds:
         raise ValueError(f"the event came {at:.3f} s after the begin of a load of {times.seconds:.3f} s")
+    end = max(at, min(times.seconds, stopped_at - times.began))
     writes = times.moments(reading=False)
     usual = usual_load(writes, at if usual_until is None else max(0.0, usual_until - times.began))
-    gaps = _gaps(writes, at, times.seconds)
+    gaps = _gaps(writes, at, end)
     stall = max(gaps, key=lambda gap: gap[1])
     least = max(SHORTEST, USUAL_GAPS * (0.0 if math.isnan(usual.gap) else usual.gap))
     reads = times.moments(reading=True)
-    tenths, first = _by_tenth(writes, at, times.seconds)
+    tenths, first = _by_tenth(writes, at, end)
     below_half, missing, back_at = _against_usual(tenths[-first:-1], usual, sum(stall) - at)
     return Outage(
         event=event,
@@ -230,7 +246,7 @@ def measure(
         stall_at=stall[0] - at,
         without_commit=math.fsum(length for _, length in gaps if length >= least),
         censored=stall is gaps[-1] or (not recovered and gaps[-1][1] >= least),
-        read_stall=max(length for _, length in _gaps(reads, at, times.seconds)) if reads else math.nan,
+        read_stall=max(length for _, length in _gaps(reads, at, end)) if reads else math.nan,
         usual=usual,
         committed=len(writes),
         errors=tuple(dataclasses.replace(one, seconds=round(one.seconds - at, 3)) for one in times.errors),

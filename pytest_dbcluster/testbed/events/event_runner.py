@@ -67,6 +67,7 @@ def repeat(load: Workload, setting: Setting, event: Event, coin: random.Random, 
         _load_in_thread(load, setting) as (running, until),
     ):
         happened, recovered = _through(running, setting, event, work, before)
+        told = time.time()
         until.stop()
         blocked = not _ends(running, END_SECONDS)
         if not blocked:
@@ -78,7 +79,7 @@ def repeat(load: Workload, setting: Setting, event: Event, coin: random.Random, 
     void = _why_void(happened, stopped.result)
     # What a repetition lost that does not count stays in the cluster's own books, for the check after the rounds.
     books = stopped.balance() if stopped.balance and not void else None
-    figures = _figures(stopped, happened, event, cluster, recovered=recovered)
+    figures = _figures(stopped, happened, event, cluster, stopped_at=told, recovered=recovered)
     whole = figures.marks["whole"] + happened.seconds_before if returned else None
     figures = dataclasses.replace(figures, books=books, returned=returned, without_redundancy=whole)
     make: Callable[..., Round] = Round
@@ -220,9 +221,11 @@ def _recovers(work: _Work, running: Running) -> bool:
     return False
 
 
-def _figures(stopped: StoppedLoad, happened: Happened, event: Event, cluster: Cluster, *, recovered: bool) -> Outage:
-    ledger, seconds = stopped.result.ledger, happened.seconds_before
-    found = outage.measure(stopped.times, happened.at, usual_until=happened.at - seconds, recovered=recovered)
+def _figures(
+    stopped: StoppedLoad, happened: Happened, event: Event, cluster: Cluster, *, stopped_at: float, recovered: bool
+) -> Outage:
+    ledger, usual = stopped.result.ledger, happened.at - happened.seconds_before
+    found = outage.measure(stopped.times, happened.at, usual_until=usual, stopped_at=stopped_at, recovered=recovered)
     return dataclasses.replace(
         found,
         event=str(event),

@@ -83,6 +83,29 @@ def test_two_variants_are_compared_in_seconds(seconds, outcome):
     assert found.ratio == pytest.approx(3.04, abs=0.05)
 
 
+@pytest.mark.parametrize(("by", "outcome"), [(0.22, Outcome.HOLDS), (0.02, Outcome.FAILS), (0.1, Outcome.INCONCLUSIVE)])
+def test_the_speeds_after_an_event_are_compared_in_per_cent_of_the_usual_rate(by, outcome):
+    """The candidate has 84 to 96 %, and the control 99 to 105 %."""
+    kill = Repetitions((84.0, 96.0, 90.0, 91.0, 89.0, 92.0, 88.0))
+    none = Repetitions((99.0, 105.0, 101.0, 102.0, 100.0, 104.0, 103.0))
+    claim = kinds.event_no_slower_than(by)
+    found = claim.of_kind.judge(claim, [kill, none], 7, ALPHA)
+
+    assert (found.outcome, found.ratio, found.low, found.high) == (outcome, 12, 3, 21)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "outcome"),
+    [(QUICK, Outcome.HOLDS), (Repetitions((9.0,) * 7), Outcome.HOLDS), (USUAL, Outcome.INCONCLUSIVE)],
+)
+def test_a_comparison_of_durations_never_fails(candidate, outcome):
+    """It shows which one is shorter, or that no difference is shown."""
+    claim = kinds.event_differs()
+
+    assert claim.of_kind.judge(claim, [candidate, USUAL], 7, ALPHA).outcome is outcome
+    assert claim.of_kind.claims_nothing
+
+
 def test_a_later_look_allows_for_some_overlap():
     """One stall of the second block lies among the others."""
     candidate = Repetitions((*QUICK.values, *QUICK.values[:6], 6.2))
@@ -120,7 +143,8 @@ def test_the_kinds_of_repetitions_are_no_ratios():
     """Charts of ratios leave them out."""
     found = {name for name, kind in KINDS.items() if not kind.is_ratio}
 
-    assert found == {"below", "loses_nothing", "meets", "returned_by", "shorter"}
+    own = {"below", "event_differs", "event_no_slower_than", "loses_nothing", "returned_by", "shorter"}
+    assert found == {*own, "meets"}
     assert all(isinstance(KINDS[name], RepetitionKind) for name in found)
     assert {KINDS[name].shape for name in found} == {Shape.DURATION, Shape.PROPORTION}
 

@@ -169,12 +169,35 @@ def test_a_load_that_is_stopped_in_a_second_stall_bounds_its_stall():
     assert not outage.measure(load((0, 5), (11, 20)), BEGAN + 4, recovered=False).censored
 
 
+def test_a_thread_that_waits_when_the_load_is_stopped_is_no_stall():
+    """All others stopped at once, so its seconds say nothing about the cluster."""
+    times = load((0, 5), (7, 12), seconds=17.0)
+    found = outage.measure(times, BEGAN + 5, stopped_at=BEGAN + 12)
+
+    assert outage.measure(times, BEGAN + 5).censored
+    assert (found.stall, found.censored) == (pytest.approx(2.05, abs=0.05), False)
+    assert found.speed_after == pytest.approx(100, abs=10)
+    assert found.observed_seconds == pytest.approx(7, abs=0.1)
+
+
 def test_the_usual_load_may_end_before_the_event():
     """A node that is already gone slows the load down."""
     times = load((0, 5), (8, 20))
 
     assert outage.measure(times, BEGAN + 8).usual.low == 0
     assert outage.measure(times, BEGAN + 8, usual_until=BEGAN + 5).usual.low > 0
+
+
+def test_the_speed_after_is_that_of_the_last_two_seconds():
+    """In per cent of the usual rate; an event that was shorter ago has only the seconds since then."""
+    slow = LoadTimes(BEGAN, 20.0, {"order": commits((0, 5)) + commits((11, 20), every=40)})
+    ends = outage.measure(slow, BEGAN + 5)
+    late = outage.measure(load((0, 20)), BEGAN + 19)
+
+    assert ends.figure("speed_after") == ends.speed_after == pytest.approx(50, abs=1)
+    assert late.speed_after == pytest.approx(100, abs=10)
+    assert not ends.is_lower_bound("speed_after")
+    assert outage.measure(load((4, 20)), BEGAN + 0.5).speed_after is None
 
 
 def test_without_a_usual_rate_nothing_is_known_to_be_missing():
