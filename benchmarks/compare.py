@@ -1,15 +1,17 @@
-"""How often `dbcluster compare` answers within its five minutes, for four changes of a my.cnf.
+"""How often `dbcluster compare` answers within its five minutes, for four changes of a my.cnf and for two equal files.
 
-    python benchmarks/compare.py [--runs 10] [--seconds 300] [--only flush ...] [-- --topology galera]
+    python benchmarks/compare.py [--runs 10] [--seconds 300] [--only flush ...] [--keep FILE] [-- --topology galera]
 
 Each run is one command, with another seed: two my.cnf files, the default workloads, the starts of the servers
 included. It has answered when it says "no worse" or "worse" (exit status 0 or 3). The changes take turns, so that a
-slow minute affects all of them. What follows `--` is passed to `dbcluster compare`.
+slow minute affects all of them. What follows `--` is passed to `dbcluster compare`. --keep appends each run to a file,
+and the table has all runs of the file, so that the runs may be divided over hours.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import signal
 import subprocess
 import sys
@@ -22,11 +24,13 @@ from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.reporting.tables.no_worse import Result
 
 TARGET = 0.9
+EQUAL = "equal"  # two equal files, of which "worse" is a wrong answer
 CHANGES = {
     "flush": ("innodb_flush_log_at_trx_commit = 1", "innodb_flush_log_at_trx_commit = 2"),
     "buffer_pool": ("innodb_buffer_pool_size = 16M", "innodb_buffer_pool_size = 1G"),
     "sync_binlog": ("log_bin\nsync_binlog = 1", "log_bin\nsync_binlog = 0"),
     "general_log": ("general_log = OFF", "general_log = ON"),
+    EQUAL: ("", ""),
 }
 SHARED = "[mysqld]\nmax_connections = 200\n"
 END_SECONDS = 60.0
@@ -48,7 +52,8 @@ def run_command(change: str, options: Sequence[str]) -> Run:
         for file, lines in zip(files, CHANGES[change], strict=True):
             file.write_text(f"{SHARED}{lines}\n")
         program = str(Path(sys.executable).with_name("dbcluster"))
-        command = [program, "compare", *(f"--cnf={file}" for file in files), *options]
+        equal = ["--equal"] if change == EQUAL else []
+        command = [program, "compare", *(f"--cnf={file}" for file in files), *equal, *options]
         done: list[tuple[int, str, str]] = []
         took = ratios.seconds(lambda: done.append(_output(command)))
     status, out, errors = done[0]
@@ -91,14 +96,21 @@ def main() -> None:
     parser = ratios.arguments(__doc__, 10, "comparisons of each change")
     parser.add_argument("--seconds", type=float, default=300.0, metavar="S", help="of each comparison (default 300)")
     parser.add_argument("--only", nargs="*", choices=CHANGES, default=list(CHANGES), metavar="CHANGE", help="changes")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="append each run, and count those that are there")
     parser.add_argument("options", nargs="*", metavar="-- OPTION", help="for dbcluster compare")
     arguments = parser.parse_args()
+    keep: Path | None = arguments.keep
     options = [f"--seconds={arguments.seconds:g}", *arguments.options]
     runs: dict[str, list[Run]] = {change: [] for change in arguments.only}
+    for change, *fields in map(json.loads, keep.read_text().splitlines() if keep and keep.exists() else ()):
+        runs.setdefault(change, []).append(Run(Result(fields[0]), *fields[1:]))
     try:
         for _ in range(arguments.runs):
-            for change, done in runs.items():
-                done.append(run_command(change, options))
+            for change in arguments.only:
+                runs[change].append(ran := run_command(change, options))
+                if keep:
+                    with keep.open("a") as file:
+                        file.write(json.dumps([change, ran.result.value, ran.seconds, ran.sentence]) + "\n")
     finally:
         head = ("change", "seconds", *(result.name.lower().replace("_", " ") for result in Result), "answered")
         print(f"| {' | '.join(head)} | target >= {TARGET:g} |\n|{'---|' * (len(head) + 1)}")
