@@ -23,7 +23,6 @@ from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.spec import DEFAULT_RELEASE
-from pytest_dbcluster.testbed import testbed
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.workloads.mysqlslap import MODES
 
@@ -93,7 +92,6 @@ def main() -> None:
     parser.add_argument("--blocks", type=ratios.positive, default=10, metavar="N", help="rounds of each (default 10)")
     parser.add_argument("--modes", nargs="*", choices=MODES, default=["write", "key"], metavar="MODE")
     arguments = parser.parse_args()
-    testbed.JITTER = 0.0  # its pause is a share of the previous round's length, so the slower side would pause longer
     with sides() as made:
         print("| | containers | local | containers / local | |\n|---|---|---|---|---|")
         print(bring_up_line(made, arguments.runs), flush=True)

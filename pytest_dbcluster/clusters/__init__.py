@@ -5,6 +5,7 @@ between clients and the nodes. A *dialect* is one vendor's names for programs, o
 
 - ``startup``: ``bring_up`` starts a cluster from a ``ResolvedCluster``.
 - ``cluster``: a running cluster: endpoints, settling, checks.
+- ``switch``: turns a running cluster from one variant to another.
 - ``table_rows``: whether tables have equal rows, on several nodes or in a copy.
 - ``topology``, ``topologies/``: the base class ``Topology``, and one module for each topology.
 - ``proxy``, ``proxies/``: the base class ``Proxy``, and one module for each proxy.
@@ -37,6 +38,7 @@ __all__ = [
     "proxy_options",
     "servers",
     "startup",
+    "switch",
     "table_rows",
     "topology",
 ]

@@ -120,7 +120,11 @@ class Cluster:
 
     def backlog(self) -> list[str]:
         """Return what nodes must still apply; if nothing, what they must still flush. Empty at rest."""
-        return self.topology.backlog(self.nodes) or self._of_each(Node.flush_log)
+        return self.topology.backlog(self.nodes) or self.flush()
+
+    def flush(self) -> list[str]:
+        """Flush the log of each node, and return what is still not on disk, one line each."""
+        return self._of_each(Node.flush_log)
 
     def backlog_with(
         self, statements: Callable[[Node], Sequence[str]]

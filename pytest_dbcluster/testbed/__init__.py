@@ -9,7 +9,7 @@ the running clusters of a run. A *data set* is a populated data directory in the
 - ``sampler``: CPU, disk, network and server counters of a round. ``timeline``: samples of every second.
 - ``resolution``: looks up and checks a spec once, and makes it a variant.
 - ``pool``: starts clusters when they are needed, and reuses them.
-- ``variants``: variants, their cold-start references, and the switch.
+- ``variants``: variants, and their cold-start references; ``clusters.switch`` has the switch.
 - ``datasets``: data sets in the cache, and how they are populated.
 - ``comparability``: which workloads may not be compared, and lines about variants.
 - ``evidence``: which variants may not be compared, and claims that stay inconclusive on this machine.

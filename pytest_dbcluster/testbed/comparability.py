@@ -16,7 +16,7 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import metrics, open_loop
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.workloads.workload import OpenLoop, Timed, Workload
+from pytest_dbcluster.workloads.workload import HasDataSet, OpenLoop, Timed, Workload
 
 Value = TypeVar("Value")
 BUFFER_POOL = "innodb_buffer_pool_size"
@@ -127,6 +127,18 @@ def _common(workloads: Sequence[Workload], name: str, values: Sequence[Value]) -
 def tables(workload: Workload) -> Workload:
     """The key of a workload's tables: the workload without rate and length. Equal keys mean equal tables."""
     return with_seconds(at_rate(workload, None), None)
+
+
+def data(workload: Workload) -> object:
+    """What the tables of a workload are: for a data set all fields but the connections, for others ``tables``.
+
+    Equal ones share prepared tables, so a measurement that alternates two numbers of threads prepares each once.
+    """
+    own = tables(workload)
+    if not isinstance(workload, HasDataSet) or not dataclasses.is_dataclass(own):
+        return own
+    names = [field.name for field in dataclasses.fields(own) if field.compare and field.name != "threads"]
+    return type(own), workload.data_set, tuple((name, getattr(own, name)) for name in names)
 
 
 def with_seconds(workload: Workload, seconds: float | None) -> Workload:

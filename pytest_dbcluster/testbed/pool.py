@@ -21,6 +21,7 @@ from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.clusters.startup import bring_up
+from pytest_dbcluster.clusters.switch import Switch
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report, quantity, some
 from pytest_dbcluster.hosts.host import Host
@@ -35,7 +36,7 @@ from pytest_dbcluster.system.tracing.recorder import span
 from pytest_dbcluster.testbed.datasets import dataset_template, disks
 from pytest_dbcluster.testbed.resolution import Resolution
 from pytest_dbcluster.testbed.sampler import BusyWatch
-from pytest_dbcluster.testbed.variants import Switch, Variant
+from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import HasDataSet
 
 LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the pool stops the servers without it
@@ -53,11 +54,20 @@ class Running:
     switch: Switch
     """Its switch."""
 
-    prepared: object = None
-    """The workload, without its rate, whose tables the cluster has; None before the first."""
+    data: object = None
+    """What its tables are (``comparability.data``); None before the first."""
+
+    prepared: set[object] = dataclasses.field(default_factory=set)
+    """The workloads, without their rates and lengths, that were prepared with these tables."""
 
     users: weakref.WeakSet[object] = dataclasses.field(default_factory=weakref.WeakSet)
     """The measurements that have used it."""
+
+    def lacks(self, data: object, workload: object) -> bool:
+        """Whether a workload was not prepared yet with these tables. Other tables forget all workloads."""
+        if self.data != data:
+            self.data, self.prepared = data, set()
+        return workload not in self.prepared
 
 
 class Pool:

@@ -35,7 +35,7 @@ from pytest_dbcluster.workloads.workload import Setting, Workload
 
 DRAIN_SECONDS = 30.0  # limit of a drain
 SETTLE_SECONDS = 1.0
-POLL = 0.01  # seconds between two readings of the backlog
+POLL, RESET_POLL = 0.01, 0.002  # seconds between two readings of the backlog, after a round and after a reset
 TAIL = 200  # characters of a failed workload's error in the reason of a void round
 
 
@@ -152,12 +152,16 @@ def reset(workload: Workload, setting: Setting) -> tuple[str, bool]:
     cluster = setting.cluster
     if workload.writes:
         workload.reset(setting)
-        drained = drain(cluster, lambda node: node.flush_statements)
+        elsewhere = any(host.machine for host in cluster.hosts)  # there a flush costs no more than a round trip
+        drained = drain(cluster, lambda node: node.flush_statements) if elsewhere else drain(cluster, poll=RESET_POLL)
         if drained.late:
             return f"after its reset {drained.late}", False
-        if drained.answers is not None and not any(
-            node.flush_backlog(rows[-1]) for node, rows in zip(cluster.nodes, drained.answers, strict=True)
-        ):
+        if drained.answers is None:
+            flushed = not cluster.flush()
+        else:
+            answers = zip(cluster.nodes, drained.answers, strict=True)
+            flushed = not any(node.flush_backlog(rows[-1]) for node, rows in answers)
+        if flushed:
             return "", True
     return "", cluster.settle(SETTLE_SECONDS)
 
@@ -176,12 +180,12 @@ class Drain:
     """Results of ``along`` in the last reading; see ``drain``."""
 
 
-def drain(cluster: Cluster, along: Callable[[Node], Sequence[str]] | None = None) -> Drain:
+def drain(cluster: Cluster, along: Callable[[Node], Sequence[str]] | None = None, *, poll: float = POLL) -> Drain:
     """Wait until every node has applied all writes.
 
     The clock starts when the workload's program has ended, not at its last commit. It stops at the first reading
-    without a backlog. Readings are 10 ms apart and take a few ms, so the resolution is about 10 ms. A drain without a
-    backlog takes as long as one reading. It is 0.0 if the topology does not replicate.
+    without a backlog. Readings are ``poll`` apart and take a few ms, so the resolution after a round is about
+    10 ms. A drain without a backlog takes as long as one reading. It is 0.0 if the topology does not replicate.
 
     along: statements that each node runs after each reading, in the same round trip. ``answers`` has their rows by
     node; None if the topology does not ask each server.
@@ -198,7 +202,7 @@ def drain(cluster: Cluster, along: Callable[[Node], Sequence[str]] | None = None
     if not cluster.topology.replicates:
         return Drain(0.0)
     try:
-        return Drain(wait.until(backlog, "the drain", seconds=DRAIN_SECONDS, poll=POLL), answers=answers)
+        return Drain(wait.until(backlog, "the drain", seconds=DRAIN_SECONDS, poll=poll), answers=answers)
     except NotReady as error:
         return Drain(DRAIN_SECONDS, f"not drained after {DRAIN_SECONDS:g} s: {'; '.join(error.problems)}")
 

@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
@@ -42,8 +41,6 @@ from pytest_dbcluster.workloads.workload import Setting, Workload
 T = TypeVar("T")
 INSTANCES = 2  # clusters for each variant, if variants differ in topology or release
 FIT_SECONDS = 60.0
-# Longest random wait before a round, as a share of it or of the longest timer (innodb_flush_log_at_timeout, 1 s).
-JITTER = 0.05
 TURN = 3  # rounds that count for each start, if clusters run one at a time
 LINE = 200  # characters of a server's log line in a message
 
@@ -96,7 +93,7 @@ class Testbed(RoundSource):
         self._pool, self._profile, self._progress = pool, profile, progress
         self._across_durability = across_durability
         self._changes = [pool.resolution.changes(variant) for variant in self.variants]
-        self._coin, self._last, self._repeat, self._of_pair = random.Random(0), 0.0, 1, len(self.names)
+        self._repeat, self._of_pair = 1, len(self.names)
         self._timeline = Timeline() if sampled else None
         self._gatherer = Gatherer(self.names, self.variants, pool, self.client, self._switch_cluster)
         self._network, self.resolved = self._gatherer.network, self._gatherer.resolved
@@ -160,14 +157,16 @@ class Testbed(RoundSource):
         cold: list[Cluster] = []
         for number, running in enumerate(self._pool.running(self._variants_needed(variant), self)):
             # A cluster with the data set of another workload never runs this one.
-            if (self.one_at_a_time or self._racing[number % len(self._racing)] in alike) and running.prepared != tables:
+            mine = self.one_at_a_time or self._racing[number % len(self._racing)] in alike
+            first = running.data is None
+            if mine and running.lacks(comparability.data(workload), tables):
                 row = trace_row(running.cluster.spec)
                 with self._pool.turns.building(), span("load", row), self._mark_dirty_on_error(running.cluster):
                     self._load(running, workload)
-                    if running.prepared is None and not self.one_at_a_time and unequal_sharing(self.variants):
+                    if first and not self.one_at_a_time and unequal_sharing(self.variants):
                         cold.append(running.cluster)
                     running.cluster.settle(round_runner.DRAIN_SECONDS)
-                running.prepared = tables
+                running.prepared.add(tables)
         if cold:
             with self._pool.turns.building(), span("load"), contextlib.ExitStack() as marked:
                 for cluster in cold:
@@ -330,12 +329,9 @@ class Testbed(RoundSource):
                 self._network.before(self.names[variant], cluster.path, self.variants[variant].network)
             with span("reset"):
                 late, settled = round_runner.reset(workload, setting)
-        with span("random wait"):
-            time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
         whole = functools.partial(self._run_round, workload, setting)
         measured: Callable[..., Round] = functools.partial(round_runner.void_round, late) if late else whole
         done = measured(variant=self.names[variant], block=block, position=position)
-        self._last = done.seconds
         if void := done.void:
             self._excused.add(cluster)
             logged = cluster.new_errors()

@@ -1,4 +1,4 @@
-"""``Variant``: a resolved cluster spec. ``Switch``: turns a running cluster from one variant to another.
+"""``Variant``: a resolved cluster spec. ``References``: what a server with its options has after a cold start.
 
 A switch has to compare all global variables: setting one variable may change another, and setting the first back may
 leave the other changed. So each variant has a cold-start reference: all global variables of a server that starts with
@@ -11,23 +11,20 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 
-from pytest_dbcluster import formatting, network, wait
+from pytest_dbcluster import formatting, network
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.proxy import Proxy
-from pytest_dbcluster.clusters.servers import path_options
-from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.data_template import Variable
-from pytest_dbcluster.clusters.servers.node import Node, of_each
 from pytest_dbcluster.clusters.servers.options import differences
-from pytest_dbcluster.clusters.servers.variables import ALWAYS_STATIC, is_identity, needs_start
+from pytest_dbcluster.clusters.servers.variables import ALWAYS_STATIC, needs_start
 from pytest_dbcluster.clusters.startup import ResolvedCluster, bring_up
+from pytest_dbcluster.clusters.switch import Switch, is_switched
 from pytest_dbcluster.clusters.topology import Topology, topology
-from pytest_dbcluster.errors import NotReady, ProvisionError
+from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioner import Provisioner, name_of
 from pytest_dbcluster.network import NetworkNeeds
@@ -38,9 +35,6 @@ from pytest_dbcluster.system.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import HasDataSet, Workload
 
 FORMAT = 6  # of a reference in the cache; increase it if its fields or the compared variables change
-WRITES_TABLE = "dbcluster_control.writes"
-# The version of MariaDB ends with -log if a log was on at the start. This changes nothing but the name.
-NAMED_AT_START = "version"
 TRIED = 4  # with up to so many options, we try each one to find the one that must be static
 
 
@@ -298,7 +292,7 @@ class References:
             nodes = min(2, variant.spec.nodes)
         with self._server(variant, dict(variant.static), nodes) as server:
             changed = differences(server.nodes[0].variables(), wanted)
-            changes = {name: after for name, (_, after) in changed.items() if _is_switched(name)}
+            changes = {name: after for name, (_, after) in changed.items() if is_switched(name)}
             read_only = [name for name in changes if name in variables and variables[name].read_only]
             obstacle = f"its options change read-only variables: {', '.join(read_only)}" if read_only else ""
             if not read_only:
@@ -322,132 +316,3 @@ class References:
         finally:
             cluster.close()
             self._provisioner.give_back(cluster.hosts)
-
-
-class Switch:
-    """Turns one running cluster from variant to variant, and verifies all global variables after each switch.
-
-    It sends the same statements in any state of the cluster. Otherwise rounds after another variant would begin with a
-    switch, and rounds after the same variant without one.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        cold = of_each(cluster.nodes, Node.variables)
-        self._cold = {node.name: variables for node, variables in zip(cluster.nodes, cold, strict=True)}
-        self._now: dict[str, str] = {}
-
-    def _cold_start(self, node: Node) -> dict[str, str]:
-        """The variables of a node's server after its start. A failover may start a server after the last switch."""
-        if node.name not in self._cold:
-            self._cold[node.name] = node.variables()
-        return self._cold[node.name]
-
-    def to(self, changes: Mapping[str, str], among: Iterable[str] = ()) -> None:
-        """Set every variable of ``changes`` to its value, and every other variable to its cold-start value.
-
-        among: the variables that the compared variants set. A switch sets each of them, even if it has its value
-        already. Raises ProvisionError with the variables that have another value afterwards. Raises NotReady if the
-        number of Galera appliers does not follow in 20 s. Raises ConfigError for a value that names a file outside its
-        node.
-        """
-        names = {*changes, *among, *self._now}
-        if not names:
-            return
-        path_options.require_inside(changes)  # SET GLOBAL can move a log, as an option can
-        self._now.update(changes)  # so that the next switch also sets what a failed one may have left
-        of_each(self.cluster.nodes, lambda node: self._set(node, changes, names))
-        self._match_appliers(changes, names)
-        self._now = dict(changes)
-
-    def _set(self, node: Node, changes: Mapping[str, str], names: Iterable[str]) -> None:
-        wanted = {**self._cold_start(node), **changes}
-        for _ in range(3):  # setting one variable may change another: the next pass sets that one back
-            settings = {name: f"SET GLOBAL {name} = {_literal(wanted[name])}" for name in sorted(names)}
-            try:
-                rows = node.batch([*settings.values(), "SHOW GLOBAL VARIABLES"])[-1]
-            except SQLError:  # one by one, to name the one that the server refuses
-                for name, statement in settings.items():
-                    try:
-                        node.query(statement)
-                    except SQLError as error:
-                        raise ProvisionError(
-                            f"could not switch {node.name} to {name}={wanted[name]}: {error}"
-                        ) from error
-                rows = node.query("SHOW GLOBAL VARIABLES")
-            names = wrong = _deviations(
-                wanted, {name.lower(): "" if value is None else str(value) for name, value in rows}
-            )
-            if not wrong:
-                return
-        left = {name: f"{now} instead of {wanted[name]}" for name, now in wrong.items()}
-        raise ProvisionError(f"after a switch of {node.name}, these variables differ from a cold start: {left}")
-
-    def _match_appliers(self, changes: Mapping[str, str], names: Iterable[str], seconds: float = 20.0) -> None:
-        """Write until every node has the right number of appliers: a surplus applier ends only at a writeset.
-
-        If variants differ in that number, each switch writes at least once.
-        """
-        nodes, cold = self.cluster.nodes, self._cold_start(self.cluster.nodes[0])
-        words = nodes[0].dialect.galera
-        # Servers outside a Galera cluster may have the variable too, but no applier.
-        if words is None or cold.get("wsrep_provider", "none") in ("", "none"):
-            return
-        wanted = int({**cold, **changes}[words.appliers[0]])
-        limit = time.monotonic() + seconds
-        wrote, must_write = False, not set(words.appliers).isdisjoint(names)
-        while (
-            wrong := [
-                f"{node.name} has {n}"
-                for node, n in zip(nodes, of_each(nodes, _appliers), strict=True)
-                if n not in (wanted, None)
-            ]
-        ) or must_write:
-            if wrong and time.monotonic() > limit:
-                raise NotReady(f"{formatting.quantity(wanted, 'applier')} on each node", seconds, wrong)
-            self._write(first=not wrote)
-            wrote, must_write = True, False
-
-    def _write(self, *, first: bool) -> None:
-        nodes = self.cluster.nodes
-        if first:
-            nodes[0].query(f"CREATE DATABASE IF NOT EXISTS {WRITES_TABLE.split('.')[0]}")
-            nodes[0].query(f"CREATE TABLE IF NOT EXISTS {WRITES_TABLE} (node INT PRIMARY KEY, times BIGINT)")
-            # Galera gives a table to the other nodes after CREATE TABLE has returned on this one.
-            wait.until(lambda: [node.name for node in nodes if not _has_writes_table(node)], WRITES_TABLE, seconds=20)
-        # Every node writes, since a node applies only the writes of others. It writes a row of its own: a write that
-        # meets another node's, which is still being applied, ends with a deadlock (1213).
-        for number, node in enumerate(nodes):
-            write = f"INSERT INTO {WRITES_TABLE} VALUES ({number}, 1) ON DUPLICATE KEY UPDATE times = times + 1"
-            for _ in range(4):
-                node.query(write)
-
-
-def _has_writes_table(node: Node) -> bool:
-    schema, table = WRITES_TABLE.split(".")
-    tables = f"SELECT 1 FROM information_schema.tables WHERE table_schema = '{schema}' AND table_name = '{table}'"
-    return bool(node.query(tables))
-
-
-def _appliers(node: Node) -> int | None:
-    """The number of Galera appliers of a node; None if the release does not report it."""
-    count = node.status("wsrep_applier_thread_count").get("wsrep_applier_thread_count")
-    return None if count is None else int(count)
-
-
-def _is_switched(name: str) -> bool:
-    """Whether a switch sets and compares a variable."""
-    return not is_identity(name) and name != NAMED_AT_START
-
-
-def _deviations(wanted: Mapping[str, str], running: Mapping[str, str]) -> dict[str, str]:
-    """The running values of variables that differ from ``wanted``, without those of the server's identity."""
-    return {name: now for name, (_, now) in differences(wanted, running).items() if _is_switched(name)}
-
-
-def _literal(value: str) -> str:
-    """A value as an SQL literal: numbers as they are, anything else in quotes."""
-    if value.lstrip("-").replace(".", "", 1).isdigit():
-        return value
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

@@ -21,7 +21,7 @@ from pytest_dbcluster.releases.release import Release
 from tests.releases.test_layout import PXC as VERSION
 
 # Fields of the dialect that are SQL or statuses of the server itself, not of Galera. MariaDB offers no TLS by default.
-OF_SQL = ("variables", "log_current", "log_flushed", "table_bytes", "control_tls")
+OF_SQL = ("variables", "variables_table", "log_current", "log_flushed", "table_bytes", "control_tls")
 ROLE = "'mysql.pxc.sst.role'"  # in MariaDB it is the account of state transfers
 DROP_OTHERS = MARIADB.drop_others.replace("'mariadb.sys'", f"'mariadb.sys', {ROLE}")
 

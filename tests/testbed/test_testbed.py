@@ -60,10 +60,10 @@ def test_a_round_begins_with_the_same_switch_after_either_variant(shared, monkey
     made, sets, ask = source(shared, WRITE, ONE, OTHER), [], Node.batch
     made.round(0, block=0, position=0)
 
-    def batch(node, statements):
+    def batch(node, statements, *seconds):
         found = [text for text in statements if text.startswith("SET GLOBAL lock_wait_timeout")]
         sets.extend(text.rpartition(" ")[2] for text in found)
-        return ask(node, statements)
+        return ask(node, statements, *seconds)
 
     monkeypatch.setattr(Node, "batch", batch)
     for position, variant in enumerate((0, 1, 1, 0, 0), 1):

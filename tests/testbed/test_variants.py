@@ -8,17 +8,18 @@ import types
 
 import pytest
 
+from pytest_dbcluster.clusters import switch as switches
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.data_template import template
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.servers.options import differences
 from pytest_dbcluster.clusters.servers.variables import GROUP_FOLLOWED, is_identity
 from pytest_dbcluster.clusters.startup import ready_template
+from pytest_dbcluster.clusters.switch import WRITES_TABLE, Switch
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
-from pytest_dbcluster.testbed import variants
-from pytest_dbcluster.testbed.variants import WRITES_TABLE, References, Switch, split
+from pytest_dbcluster.testbed.variants import References, split
 from tests.support.clusters import variant_of
 from tests.support.fakes import variable
 
@@ -216,8 +217,8 @@ def test_writes_of_a_switch_do_not_meet_those_of_other_nodes(galera2):
     switch = Switch(galera2)
     switch.to({"wsrep_slave_threads": "4"})
     try:
-        for repetition in range(25):
-            switch._write(first=repetition == 0)
+        for _ in range(25):
+            switch._write(2)
         assert galera2.nodes[0].query(f"SELECT node FROM {WRITES_TABLE} ORDER BY node") == [(0,), (1,)]
     finally:
         switch.to({}, {"wsrep_slave_threads"})
@@ -235,11 +236,11 @@ def test_appliers_are_counted_under_each_of_their_names(product, name, written, 
     switch = Switch.__new__(Switch)
     switch.cluster = types.SimpleNamespace(nodes=[node])
     switch._cold = {"node1": {"wsrep_provider": "/x.so", "wsrep_applier_threads": "1", "wsrep_slave_threads": "1"}}
-    monkeypatch.setattr(variants, "of_each", lambda nodes, ask: [ask(node) for node in nodes])
-    monkeypatch.setattr(switch, "_write", lambda *, first: wrote.append(first))
+    monkeypatch.setattr(switches, "of_each", lambda nodes, ask: [ask(node) for node in nodes])
+    monkeypatch.setattr(switch, "_write", wrote.append)
     switch._match_appliers({"wsrep_applier_threads": "4", "wsrep_slave_threads": "4"}, {name})
 
-    assert wrote == [True] * written
+    assert wrote == [4] * written
 
 
 def test_a_node_that_has_no_table_yet_is_waited_for():
@@ -250,15 +251,18 @@ def test_a_node_that_has_no_table_yet_is_waited_for():
             self.name, self.looks = name, looks
 
         def query(self, statement):
-            if "information_schema" in statement:
+            if "COUNT" in statement:
                 self.looks -= 1
-                return [(1,)] if self.looks < 0 else []
-            assert "INSERT" not in statement or self.looks < 0, "the table does not exist here yet"
+                return [(2 if self.looks < 0 else 0,)]
             return []
 
+        def batch(self, statements):
+            assert self.looks < 0, "the rows do not exist here yet"
+            assert len(statements) == 4
+
     switch = Switch.__new__(Switch)
-    switch.cluster = types.SimpleNamespace(nodes=[Late("node1", 0), Late("node2", 2)])
-    switch._write(first=True)
+    switch.cluster, switch._has_table = types.SimpleNamespace(nodes=[Late("node1", 0), Late("node2", 2)]), False
+    switch._write(4)
 
     assert [node.looks for node in switch.cluster.nodes] == [-3, -1]
 
@@ -323,7 +327,7 @@ def test_a_switch_sends_the_same_statements_whatever_was_there(name, value, shap
         if shape == "standalone":  # surplus appliers end at a write, and may need another one
             assert stays == comes
             assert counted_stays == counted_comes
-        writes = [{text for node, text in seen if "INSERT" in text} for seen in (stays, comes)]
+        writes = [{text for node, text in seen if "UPDATE" in text} for seen in (stays, comes)]
         assert writes[0] == writes[1]
         assert bool(writes[0]) is (name == "wsrep_slave_threads")
     switch.to({}, {name})

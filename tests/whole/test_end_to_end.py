@@ -258,7 +258,7 @@ def test_every_phase_and_round_is_in_the_trace(result, place):
 
     of_cluster = {"start", "prepare data", "form", "wait until ready", "load", "check", "close"}
     assert {(name, "cluster standalone1") for name in of_cluster} <= found
-    of_round = {"warm-up", "round", "switch", "reset", "random wait", "read counters", "workload", "drain"}
+    of_round = {"warm-up", "round", "switch", "reset", "read counters", "workload", "drain"}
     assert {(name, "eager") for name in of_round} <= found
     assert {(name, "run") for name in ("start", "evidence", "check", "chart", "page")} <= found
     assert of_claims

@@ -185,6 +185,9 @@ class Dialect:
     flush: str
     """The statement that flushes InnoDB's log on this node only; requires flushing at each commit."""
 
+    variables_table: str
+    """The table with the names and values of all global variables."""
+
     lazy_flush: str
     """The variable that must be 1; otherwise ``flush`` writes the log without flushing it."""
 

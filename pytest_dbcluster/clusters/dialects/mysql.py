@@ -72,6 +72,7 @@ MYSQL = dataclasses.replace(
     populating={**POPULATING, "performance_schema": "OFF"},
     roomy={},  # a larger log saved nothing for 4 million rows: 24 v 21 s
     plugins=("group_replication.so", "semisync_source.so", "semisync_replica.so", "mysql_clone.so"),
+    variables_table="performance_schema.global_variables",
     log_current="innodb_redo_log_current_lsn",
     log_flushed="innodb_redo_log_flushed_to_disk_lsn",
     drop_others=DROP_OTHERS.format(more="", user="{user}", load="{load}"),

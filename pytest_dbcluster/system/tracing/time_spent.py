@@ -11,7 +11,7 @@ from pytest_dbcluster.system.tracing.recorder import Recorder
 GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "rounds": ("workload", "drain", "event"),
-        "overhead of rounds": ("round", "switch", "reset", "random wait", "read counters"),
+        "overhead of rounds": ("round", "switch", "reset", "read counters"),
         "warm-ups": ("warm-up", "capacity"),
         "starts": ("start", "prepare data", "template", "form", "wait until ready", "wait until the servers answer",
                    "bootstrap", "join", "reference"),

@@ -8,13 +8,13 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.switch import Switch
 from pytest_dbcluster.clusters.topologies.async_replication import RECONNECT
 from pytest_dbcluster.clusters.topologies.semisync import SemiSync
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.testbed.resolution import check_release
-from pytest_dbcluster.testbed.variants import Switch
 
 # MySQL in a shorter form is in contracts/test_topologies.py.
 RELEASES = ("mariadb:10.11", pytest.param("mysql:9.7", marks=pytest.mark.thorough))
