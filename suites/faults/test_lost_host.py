@@ -1,10 +1,10 @@
-"""What does a lost host cost, in seconds and in acknowledged orders? Galera, a group, and a promoted replica."""
+"""What does a lost host cost, in seconds and in acknowledged orders? Galera, a group, a promoted replica, and DRBD."""
 
 import pytest
 
-from fixtures.clusters import ASYNC_3, FAR_RTT, GALERA, GROUP, SEMISYNC_3, apart
+from fixtures.clusters import ASYNC_3, DRBD_PAIR, FAR_RTT, GALERA, GROUP, SEMISYNC_3, apart
 from fixtures.loads import tpcc
-from pytest_dbcluster.events import Isolate, LoseHost, Promote
+from pytest_dbcluster.events import FailOver, Isolate, LoseHost, Promote
 
 pytestmark = pytest.mark.expected_seconds(400)
 
@@ -39,6 +39,7 @@ def test_semisync_loses_no_order_with_the_host_of_the_primary(measure, db_profil
     on = [apart(SEMISYNC_3, FAR_RTT), apart(ASYNC_3, FAR_RTT)]
     semisync, asynchronous = measure.event(tpcc(db_profile, 16), event, on=on, across_durability=True)
 
+    semisync.against(asynchronous, "stall")
     assert semisync.loses_nothing()
     asynchronous.loses_nothing().show()  # shown, not asserted
 
@@ -50,3 +51,13 @@ def test_an_isolated_writer_loses_no_order(measure, db_profile):
 
     assert cut.below("stall", 12)
     assert cut.loses_nothing()
+
+
+@pytest.mark.provisioner("vm")
+@pytest.mark.releases("mariadb:10.11")
+def test_a_standby_of_drbd_loses_no_order(measure, db_profile):
+    """Each acknowledged order is on the disks of both hosts. HAProxy leaves the silent host after 7 s."""
+    lost = measure.event(tpcc(db_profile, TERMINALS), FailOver(), on=DRBD_PAIR)
+
+    assert lost.below("stall", 15)
+    assert lost.loses_nothing()
