@@ -72,7 +72,10 @@ class Kind(abc.ABC):
     """A kind of claim, one file of ``claims.kinds``. Claims of this kind are made by calling it with their margin."""
 
     name: ClassVar[str]
-    """The name of the method or function with which a test makes the claim."""
+    """The name of the method or function with which a test makes the claim, unless ``method`` has it."""
+
+    method: ClassVar[str] = ""
+    """The name of the method, if another kind has it, too; empty if it is ``name``."""
 
     option: ClassVar[str] = "by"
     """The name of the margin."""
@@ -137,14 +140,14 @@ class Kind(abc.ABC):
     def __call__(self, margin: float | None = None) -> Claim:
         """The claim with this margin. Raises ConfigError for one that is out of range, and names the range."""
         margin = self.minimum if margin is None and self.no_margin else margin
-        sign = "<=" if self.no_margin else "<"
+        called, sign = self.method or self.name, "<=" if self.no_margin else "<"
         allowed = f"{self.minimum:g} {sign} {self.option} < {self.below:g}"
         if not isinstance(margin, int | float) or isinstance(margin, bool):
             hint = "; a guard needs its margin, .05 and .10 are usual" if self.guard else ""
-            raise ConfigError(f"{self.name}({self.option}={margin!r}): {self.option} must be a number, {allowed}{hint}")
+            raise ConfigError(f"{called}({self.option}={margin!r}): {self.option} must be a number, {allowed}{hint}")
         if not (self.minimum < margin < self.below or (self.no_margin and margin == self.minimum)):
             why = f"{self.option} is out of range, {allowed}{self.hint(margin)}"
-            raise ConfigError(f"{self.name}({self.option}={margin!r}): {why}")
+            raise ConfigError(f"{called}({self.option}={margin!r}): {why}")
         return Claim(self.name, float(margin))
 
     def hint(self, margin: float) -> str:

@@ -200,7 +200,8 @@ def _error(verdict: Verdict) -> str:
         wrong = f"1 time in {1 / critical_values.GUARD_LEVEL:.0f} if the true ratio equals the margin"
         wrong = f"{wrong} (1 in {1 / GUARD_BOUND:.0f} if rounds depend on each other)"
     else:
-        wrong = f"1 time in {1 / verdict.alpha:.0f}"
+        alpha = verdict.alpha * (2 if verdict.claim.of_kind.claims_nothing else 1)  # to either side
+        wrong = f"1 time in {1 / alpha:.0f}"
     return f"this verdict is wrong at most {wrong}{_unless(verdict.claim)}"
 
 

@@ -6,6 +6,7 @@ The number of repetitions is fixed before the first one (``times``). All claims 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -118,6 +119,11 @@ class EventSeries:
         ``by`` is a fraction of the usual rate before the event. The other variant is usually ``Nothing()``, because
         tables grow without an event, too. The same test, ``times`` and error as ``shorter``.
         """
+        if self.measurement.source.arrival_rate:
+            raise ConfigError(
+                f"{self.name}.no_slower_than: a load with rate= is as fast as this rate, and faster while it does what "
+                "it missed; use a workload without rate="
+            )
         return self._claim(kinds.event_no_slower_than(by), self._number_of(other), SPEED_AFTER)
 
     def _number_of(self, other: EventSeries) -> int:
@@ -177,25 +183,34 @@ class EventSeries:
     def _claim(self, claim: Claim, baseline: int | None, metric: str, *, asserted: bool = True) -> Answer:
         measurement = self.measurement
         if why := _kind_of(claim).refuses(claim, self.times, measurement.rules.alpha):
-            raise ConfigError(f"{measurement.source.load}: {claim.kind} cannot be decided: {why}")
+            called = claim.of_kind.method or claim.kind
+            raise ConfigError(f"{measurement.source.load}: {called} cannot be decided: {why}")
         question = Question(claim, self.number, baseline, metric, asserted=asserted)
         measurement.claims.declare(question)
         if (known := measurement.take_over(question)) is not None:
             return known
-        return ask(question, measurement, self.times, self._discount_lost_clusters)
+        return ask(question, measurement, self.times, functools.partial(self._discount_lost_clusters, baseline))
 
-    def _discount_lost_clusters(self, verdict: Verdict, measurement: Measurement) -> Verdict:
-        """The verdict, or an inconclusive one if it holds and a cluster of this variant did not become whole."""
-        void = [done for block in measurement.drawing.blocks.void for done in block if done.variant == self.name]
+    def _discount_lost_clusters(self, baseline: int | None, verdict: Verdict, measurement: Measurement) -> Verdict:
+        """The verdict, or an inconclusive one if a cluster that did not become whole could change it.
+
+        Its repetition may be the worst one of its variant. So a claim about the candidate does not hold, and one
+        against a baseline does not fail.
+        """
+        names = measurement.source.names
+        blamed = {self.name} if verdict.outcome is Outcome.HOLDS else set[str]()
+        if baseline is not None and (verdict.outcome is Outcome.FAILS or verdict.claim.of_kind.claims_nothing):
+            blamed |= {names[baseline]}
+        void = [done for block in measurement.drawing.blocks.void for done in block if done.variant in blamed]
         lost = [done.void for done in void if NOT_WHOLE in done.void]
-        if not lost or verdict.outcome is not Outcome.HOLDS:
+        if not lost or verdict.outcome is Outcome.INCONCLUSIVE:
             return verdict
         reason = f"{verdict.reason}, {_without_end(lost)}"
         return dataclasses.replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=reason)
 
 
 def _without_end(lost: Sequence[str]) -> str:
-    """Why a claim that holds is open: repetitions without figures, which may be the worst ones, with their reasons."""
+    """Why a claim is open: repetitions without figures, which may be the worst ones, with their reasons."""
     return f"but {quantity(len(lost), 'repetition')} beside it had no end: {lost[0]}"
 
 
@@ -227,9 +242,9 @@ def plan(variants: int, times: int) -> BlockPlan:
     return BlockPlan(times // PER_BLOCK, PER_BLOCK)
 
 
-def event_series_of(measurement: Measurement, times: int, *, keeps_books: bool) -> list[EventSeries]:
-    """One series per variant of a measurement, in the order of the variants."""
-    return [EventSeries(measurement, number, times, keeps_books) for number in range(len(measurement.rounds))]
+def event_series_of(measurement: Measurement, times: int, keeps_books: Sequence[bool]) -> list[EventSeries]:
+    """One series per variant of a measurement, in the order of the variants. keeps_books: of their workloads."""
+    return [EventSeries(measurement, number, times, books) for number, books in enumerate(keeps_books)]
 
 
 def ask(

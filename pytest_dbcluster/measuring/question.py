@@ -56,7 +56,7 @@ class Question:
 
         A comparison without a claim is ``against``, the method that asks it.
         """
-        kind = self.claim.kind.removeprefix("effect_").removeprefix("event_") if self.asserted else "against"
+        kind = self.claim.of_kind.method or self.claim.kind if self.asserted else "against"
         return kind if self.metric == usual else f"{kind} {self.metric}"
 
     def identity(self, names: Sequence[str]) -> str:

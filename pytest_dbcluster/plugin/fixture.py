@@ -19,7 +19,7 @@ from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.race import running, terms
 from pytest_dbcluster.measuring.race.winner import Winner
 from pytest_dbcluster.measuring.series import Series, series_of
-from pytest_dbcluster.plugin.calls.measure_call import MeasureCall, check_event, swept_releases
+from pytest_dbcluster.plugin.calls.measure_call import MeasureCall, check_event, named_loads, swept_releases
 from pytest_dbcluster.rounds.capacity.objective import Objective
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
@@ -276,10 +276,21 @@ class Measure:
         across_durability: bool = False,
     ) -> list[EventSeries]: ...
 
+    @overload
+    def event(
+        self,
+        workload: Mapping[str, Workload],
+        event: Event,
+        *,
+        on: ClusterSpec | Sequence[ClusterSpec],
+        times: int | None = None,
+        across_durability: bool = False,
+    ) -> list[EventSeries]: ...
+
     @calls.check_arguments('done = measure.event(TPCC(threads=8), Kill("other"), on=spec)', instead={"n": "times"})
     def event(
         self,
-        workload: Workload,
+        workload: Workload | Mapping[str, Workload],
         event: Event | Mapping[str, Event],
         *,
         on: ClusterSpec | Sequence[ClusterSpec],
@@ -288,9 +299,9 @@ class Measure:
     ) -> EventSeries | list[EventSeries]:
         """Return the series of an event under load, such as a killed server; claims let it happen.
 
-        One event on one spec returns an ``EventSeries``. A list of specs, or events by name, return a list: the specs
-        of the first event come first. In a repetition the workload runs, and the event happens at a random
-        moment. The workload recovers and stops. Then the cluster is made whole.
+        One event on one spec returns an ``EventSeries``. A list of specs, and events or workloads by name, return a
+        list: the specs of the first event or workload come first. In a repetition the workload runs, and the event
+        happens at a random moment. The workload recovers and stops. Then the cluster is made whole.
 
         - times: the repetitions of each variant. The default is 11, and 7 for several variants, whose repetitions run
           in random order in blocks of seven.
@@ -304,13 +315,16 @@ class Measure:
         check_event(event)
         if not isinstance(specs, list | tuple) or not specs or not all(isinstance(one, ClusterSpec) for one in specs):
             raise ConfigError(f"measure.event(workload, event, on=spec) accepts a ClusterSpec or a list; got {on!r}")
-        several = len(specs) * (len(event) if isinstance(event, Mapping) else 1) > 1
+        loads = named_loads(workload, event)
+        named = len(event) if isinstance(event, Mapping) else len(loads)
+        several = len(specs) * named > 1
         times = times if times is not None else (PER_BLOCK if several else ALONE_TIMES)
         plan(2 if several else 1, times)
         measurement = self._measurement(workload, specs, across_durability, None, event=event, times=times)
         self._asked.append([measurement])
-        series = event_series_of(measurement, times, keeps_books=getattr(workload, "keeps_books", False))
-        return series[0] if single and not isinstance(event, Mapping) else series
+        books = [bool(getattr(load, "keeps_books", False)) for load in loads for _ in specs]
+        series = event_series_of(measurement, times, books if len(loads) > 1 else books[:1] * len(specs) * named)
+        return series[0] if single and not isinstance(event, Mapping) and not isinstance(workload, Mapping) else series
 
     @calls.check_arguments("slow, fast = measure.capacity(workload, on=[spec, other_spec], p95=0.02)")
     def capacity(

@@ -121,7 +121,9 @@ class DBSession:
             testbed.prepare_race(call.instances)
         testbed.load = call.called or testbed.load
         self._testbeds.append(testbed)
-        recall = self._recall(testbed, list(zip(call.events, itertools.cycle(loads))) or loads, call)
+        number = max(len(call.events), len(loads))
+        events = zip(itertools.islice(itertools.cycle(call.events), number), itertools.cycle(loads))
+        recall = self._recall(testbed, list(events) or loads, call)
         plan = event_plan(len(testbed.names), call.times) if call.times else None
         return Measurement(
             testbed,
@@ -167,11 +169,11 @@ class DBSession:
     def _event_testbed(self, call: MeasureCall) -> EventTestbed:
         """The testbed of repetitions of an event. Raises ConfigError for what cannot have them."""
         assert call.event is not None
-        comparability.check_workloads([call.workload])
-        assert not isinstance(call.workload, Mapping)
+        loads = list(call.workload.values()) if isinstance(call.workload, Mapping) else [call.workload]
+        comparability.check_workloads(loads)
         self.pool.provisioner.expect(call.on)
-        each = list(call.on) * (len(call.events) // len(call.on))
-        first = [event_testbed.outliving(call.workload)]
+        each = list(call.on) * (len(call.events) // len(call.on) * len(loads))
+        first = [event_testbed.outliving(load) for load in loads]
         made = EventTestbed(
             call.workload,
             call.event,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import dataclasses
 import locale
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -185,7 +186,8 @@ def _result(measured: Round) -> str:
     if measured.capacity:
         return f"{('', '> ', '< ')[measured.capacity.censored]}{amount(measured.capacity.value)}/s"
     if measured.outage:
-        return f"stall {measured.outage.stall:.2f} s"
+        reads = math.isnan(measured.outage.stall)
+        return f"read stall {measured.outage.read_stall:.2f} s" if reads else f"stall {measured.outage.stall:.2f} s"
     if measured.outcome.ledger is None:
         return f"{measured.seconds:.3f} s"
     if measured.outcome.rate is None:

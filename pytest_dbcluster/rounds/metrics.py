@@ -43,6 +43,7 @@ OF_EVENTS: Mapping[str, str] = MappingProxyType(
 NEED_CONTROL = ("below_half", "missing")  # they depend on how steady the load is, so only two variants compare them
 NO_FIGURE: Mapping[str, str] = MappingProxyType(  # why a repetition has no such figure
     {
+        **dict.fromkeys(("stall", "without_commit"), "no transaction of the load writes; use read_stall"),
         "read_stall": "no transaction of the load only reads",
         **dict.fromkeys((*NEED_CONTROL, "speed_after"), "the load had no usual rate before the event"),
         **dict.fromkeys(

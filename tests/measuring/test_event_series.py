@@ -26,9 +26,9 @@ def stalls(*values, **changes):
     return lambda variant, number: outage(values[number], **changes)
 
 
-def ends(tenth, **changes):
+def ends(commits):
     """What a kill costs whose load commits so often in each tenth of a second of its end; usual are 21 commits."""
-    return outage(commits_by_tenth=(21, *[tenth] * 20, 22), **changes)
+    return outage(speed_after=100 * commits / 21)
 
 
 def drawn(one):

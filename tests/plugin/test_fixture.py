@@ -152,9 +152,9 @@ WRONG = {
         lambda measure: measure.event(WRITE, Kill(), on=ONE),
         ("outlives an event", "TPCC", "got MySQLSlap("),
     ),
-    "an event under two workloads": (
-        lambda measure: measure.event({"a": TPCC(), "b": TPCC()}, Kill(), on=ONE),
-        ("accepts a workload",),
+    "two events under two workloads": (
+        lambda measure: measure.event({"a": TPCC(), "b": TPCC()}, {"kill": Kill()}, on=ONE),
+        ("several workloads or several events, not both",),
     ),
 }
 

@@ -26,6 +26,7 @@ def outage(stall=6.1, *, lost=0, censored=False, **changes):
         "without_commit": stall + 0.2,
         "censored": censored,
         "read_stall": 0.4,
+        "read_censored": False,
         "usual": UsualLoad(210.0, 180.0, 240.0, 0.004, 0.12),
         "committed": 2400,
         "errors": (),
@@ -69,4 +70,4 @@ def series(*names, times=7, outages=None, keeps_books=True, finished=None, event
     source = FakeEvents(names, lambda variant: 15.0, load=LOAD, outages=outages or (lambda *_: outage()), **fields)
     heard = {"finished": finished} if finished else {}
     made = Measurement(source, rules, plan=plan(len(names), times), **heard)
-    return event_series_of(made, times, keeps_books=keeps_books)
+    return event_series_of(made, times, [keeps_books] * len(made.rounds))

@@ -121,6 +121,8 @@ def test_an_event_is_shown_wherever_claims_are(pytester, monkeypatch):
     assert commits[:3] == ["variant,repetition,seconds,commits", "galera3,1,0.0,1", "galera3,2,0.0,1"]
     assert (latest / lines[0]["chart_file"]).read_text().count("<svg") == 1
     assert HOLDS in (pytester.path / "junit.xml").read_text()
+    history = [json.loads(line) for line in (pytester.path / "history.jsonl").read_text().splitlines()]
+    assert [round(one["ratio"], 2) for one in history if one.get("metric") == "stall"] == [6.12, 3.0, 6.11]
     allure = [file.read_text() for file in (pytester.path / "allure").glob("*-result.json")]
     assert any(HOLDS in text and "galera3 11" in text and "without redundancy, s" in text for text in allure)
     assert "stall of galera3 is not below 5 s" in (pytester.path / "step.md").read_text()

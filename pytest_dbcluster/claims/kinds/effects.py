@@ -20,8 +20,6 @@ class EffectKind(Kind):
     """What the kinds of claims about an effect have in common."""
 
     paired = False
-    method = ""
-    """The method of an effect that makes the claim."""
 
     def looks(self, instances: int) -> tuple[int, ...]:
         """The numbers of rounds of each level at which a claim can be judged."""

@@ -30,6 +30,11 @@ class RepetitionKind(Kind):
     independent: ClassVar[bool] = True
     """Whether its error rests on independent repetitions; otherwise it rests on their random order."""
 
+    @property
+    def has_history(self) -> bool:
+        """Its seconds, or its share, are those of the same variants in every run."""
+        return True
+
     @abc.abstractmethod
     def judge(self, claim: Claim, samples: Sequence[Repetitions], times: int, alpha: float) -> Verdict | None:
         """The verdict after these repetitions, or None: then repeat the event again.

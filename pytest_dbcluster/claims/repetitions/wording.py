@@ -61,7 +61,8 @@ def error(verdict: Verdict) -> str:
         share = kind.interval_text(verdict.low, verdict.high, ()).rpartition(" .. ")[2]
         sure = f"with {wording.level(verdict)} confidence{rests}"
         return f"{kind.an_exception} in up to {share} of the events remains possible, {sure}"
-    return f"this verdict is wrong at most 1 time in {1 / verdict.alpha:.0f}{rests}"
+    alpha = verdict.alpha * (2 if kind.claims_nothing else 1)  # a difference may be shown wrongly to either side
+    return f"this verdict is wrong at most 1 time in {1 / alpha:.0f}{rests}"
 
 
 def _values(name: str, own: Repetitions, metric: str, unit: str, why: str) -> list[str]:

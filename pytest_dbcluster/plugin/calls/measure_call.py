@@ -109,3 +109,14 @@ def check_event(event: object) -> None:
             'measure.event(workload, event, on=spec) accepts an event, such as Kill("other"), or events by name: '
             f'{{"kill": Kill("other"), "none": Nothing()}}; got {event!r}'
         )
+
+
+def named_loads(workload: Workload | Mapping[str, Workload], event: object) -> list[Workload]:
+    """The workloads of ``measure.event``. Raises ConfigError for several ones with several events."""
+    if not isinstance(workload, Mapping):
+        return [workload]
+    if isinstance(event, Mapping):
+        raise ConfigError(
+            "measure.event accepts several workloads or several events, not both: choose one workload, or one event"
+        )
+    return list(workload.values())

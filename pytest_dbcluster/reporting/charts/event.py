@@ -1,9 +1,10 @@
-"""The chart of a claim about an event: commits around the event, and below them the value of each repetition."""
+"""The chart of a claim about an event: commits, stalls, marks and errors, and below them all values."""
 
 from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,8 @@ from pytest_dbcluster.rounds.round import Round
 
 BEFORE = 4.0  # seconds before the event that are shown
 NAME = 14  # letters of a variant that fit beside the axis
-FAINT = 0.18  # of a single repetition; the median is drawn in full
+FAINT, STALLED = 0.18, 0.05  # of a single repetition, and of its stall; the median is drawn in full
+ERRORS, FIRST, STEP = 3, 0.96, 0.075  # the most frequent ones; height of their first line, and of the next ones below
 
 
 def draw(drawn: Drawing, record: ClaimRecord) -> None:
@@ -27,10 +29,14 @@ def draw(drawn: Drawing, record: ClaimRecord) -> None:
     above, below = drawn.axes
     for number, (name, rounds) in enumerate(record.rounds.items()):
         _draw_commits(above, [one.outage for one in rounds if one.outage], number, name)
+    every = [one.outage for rounds in record.rounds.values() for one in rounds if one.outage]
+    ends = max((one.observed_seconds for one in every), default=1.0)
+    _draw_marks(above, every, ends)
+    _draw_errors(above, every)
     above.axvline(0, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
     drawing.upright_label(above, "commits / 0.1 s")
     above.set_xlabel("seconds since the event", labelpad=1)
-    above.set_xlim(left=-BEFORE)
+    above.set_xlim(-BEFORE, ends)
     above.set_ylim(bottom=0)
     drawing.few_ticks(above.yaxis, 4)
     drawing.few_ticks(above.xaxis, 9)
@@ -39,7 +45,7 @@ def draw(drawn: Drawing, record: ClaimRecord) -> None:
 
 
 def _draw_commits(axes: Any, outages: Sequence[Outage], number: int, name: str) -> None:
-    """Draw the commits of each repetition faintly, their median, and the usual load before the event."""
+    """Draw the commits and the stall of each repetition faintly, their median, and the usual load with its half."""
     given, by_tenth = style(number), dict[int, list[int]]()
     for one in outages:
         tenths = range(one.first_tenth, one.first_tenth + len(one.commits_by_tenth))
@@ -51,6 +57,10 @@ def _draw_commits(axes: Any, outages: Sequence[Outage], number: int, name: str) 
             alpha=FAINT,
             linewidth=0.7,
         )
+        if math.isfinite(one.stall):
+            axes.axvspan(
+                one.stall_at, one.stall_at + one.stall, color=given.colour, alpha=STALLED, linewidth=0, zorder=0
+            )
         for tenth, count in shown:
             by_tenth.setdefault(tenth, []).append(count)
     common = sorted(tenth for tenth, counts in by_tenth.items() if 2 * len(counts) > len(outages))
@@ -64,7 +74,37 @@ def _draw_commits(axes: Any, outages: Sequence[Outage], number: int, name: str) 
     )
     usual = [one.usual.rate for one in outages if math.isfinite(one.usual.rate)]
     if usual:
-        axes.axhline(statistics.median(usual) / PER_SECOND, color=SOFT, linewidth=0.9, linestyle=":", label="usual")
+        rate = statistics.median(usual) / PER_SECOND
+        axes.axhline(rate, color=SOFT, linewidth=0.9, linestyle=":", label="usual" if not number else None)
+        axes.axhline(rate / 2, color=SOFT, linewidth=0.5, linestyle=":")
+
+
+def _draw_marks(axes: Any, outages: Sequence[Outage], ends: float) -> None:
+    """Draw each mark that most repetitions have, at its median, with its seconds. ends: of the axis."""
+    seconds: dict[str, list[float]] = {}
+    for one in outages:
+        for name, at in one.marks.items():
+            seconds.setdefault(name, []).append(at)
+    for name, found in seconds.items():
+        if 2 * len(found) > len(outages) and (at := statistics.median(found)) < ends:
+            axes.axvline(at, color=SOFT, linewidth=0.5)
+            label = {"rotation": 90, "fontsize": 6, "color": SOFT, "ha": "right", "va": "bottom"}
+            axes.text(at, 0.02, f"{name} {at:.1f} s", transform=axes.get_xaxis_transform(), clip_on=True, **label)
+
+
+def _draw_errors(axes: Any, outages: Sequence[Outage]) -> None:
+    """Draw the most frequent errors of the load, each as ticks on a line with its number and its count."""
+    counts = Counter[int]()
+    for one in outages:
+        for error in one.errors:
+            counts[error.number] += error.times
+    for line, (number, times) in enumerate(counts.most_common(ERRORS)):
+        height = FIRST - line * STEP
+        at = [error.seconds for one in outages for error in one.errors if error.number == number]
+        axes.plot(at, [height] * len(at), "|", transform=axes.get_xaxis_transform(), color=SOFT, markersize=4)
+        title = f"error {number} x {times}" if number else f"connection lost x {times}"
+        place = {"fontsize": 6, "color": SOFT, "ha": "left", "va": "center"}
+        axes.text(0.005, height, title, transform=axes.transAxes, **place)
 
 
 def draw_values(axes: Any, record: ClaimRecord) -> None:

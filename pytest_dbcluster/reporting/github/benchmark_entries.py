@@ -31,7 +31,8 @@ def text(records: Sequence[ClaimRecord]) -> bytes:
 def _entries(records: Sequence[ClaimRecord]) -> Iterator[dict[str, object]]:
     for record in records:
         verdict = record.verdict
-        about_speed = verdict.claim.of_kind.has_history and not metrics.is_counter(record.metric)
+        kind = verdict.claim.of_kind
+        about_speed = kind.is_ratio and kind.has_history and not metrics.is_counter(record.metric)
         if not about_speed or not math.isfinite(verdict.ratio):
             continue
         low, high = (formatting.ratio(end) for end in (verdict.low, verdict.high))
@@ -39,7 +40,7 @@ def _entries(records: Sequence[ClaimRecord]) -> Iterator[dict[str, object]]:
         yield {
             # The action makes a series of each name, so a name identifies the claim and never changes.
             "name": f"{record.claim_id} | {', '.join(_names(record))}",
-            "unit": UNIT_OF_LOSSES if verdict.claim.of_kind.composed else UNIT,
+            "unit": UNIT_OF_LOSSES if kind.composed else UNIT,
             "value": verdict.ratio,
             "range": f"{low} .. {high}",
             "extra": f"{said}\n{record.repeat}",

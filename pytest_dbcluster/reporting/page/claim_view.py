@@ -39,11 +39,12 @@ OUTAGE = (
     "stall, s",
     "begins, s",
     "without commit, s",
+    "read stall, s",
     "below half, s",
     "missing, s",
     "commits/s before",
     "lost and invented",
-    "unknown",
+    "failed and unknown",
     "connections lost",
     "node back in, s",
     "without redundancy, s",
@@ -371,17 +372,23 @@ def _outage_cells(found: Outage) -> tuple[str, ...]:
     books, returned = found.books, found.returned
     return (
         found.node or NOTHING,
-        f"{'> ' if found.censored else ''}{found.stall:.2f}",
-        f"{found.stall_at:.2f}",
-        f"{found.without_commit:.2f}",
+        _seconds(found.stall, censored=found.censored),
+        _seconds(found.stall_at),
+        _seconds(found.without_commit, censored=found.censored),
+        _seconds(found.read_stall, censored=found.read_censored),
         *(NOTHING if value is None else f"{value:.1f}" for value in (found.below_half, found.missing)),
         words.figure(found.usual.rate),
         f"{books.lost} and {books.invented} of {books.acknowledged}" if books else NOTHING,
-        str(found.unknown),
+        f"{found.failed} and {found.unknown}",
         str(found.connections_lost),
         f"{returned.seconds:.1f} {returned.how}".strip() if returned else NOTHING,
         NOTHING if found.without_redundancy is None else f"{found.without_redundancy:.1f}",
     )
+
+
+def _seconds(value: float, *, censored: bool = False) -> str:
+    """Seconds, with a sign for a lower bound; a dash for nan."""
+    return NOTHING if math.isnan(value) else f"{'> ' if censored else ''}{value:.2f}"
 
 
 def _server_tables(found: ServerComparison) -> list[tuple[str, Table]]:

@@ -21,7 +21,7 @@ from pytest_dbcluster.rounds.outages.load_times import LoadTimes, TimedErrors
 SHORTEST = 0.1  # seconds of a gap that counts as time without a commit
 USUAL_GAPS = 5  # it also has to be this many times as long as the usual gap
 RAMP = 1  # seconds at the begin of the load that do not count for its usual rate
-CENSORED = ("stall", "without_commit", "read_stall", "below_half")  # figures that end with the load if the stall does
+CENSORED = ("stall", "without_commit", "below_half")  # figures that end with the load if the stall does
 LAST_SECONDS = 2  # of the load, for its speed after the event
 PER_SECOND = 10  # parts of a second in ``commits_by_tenth``
 
@@ -98,13 +98,13 @@ class Outage:
     """The time of the event, in seconds since 1970 (UTC)."""
 
     stall: float
-    """The longest gap between commits of writing transactions, in seconds."""
+    """The longest gap between commits of writing transactions, in seconds; nan for a load that never writes."""
 
     stall_at: float
-    """When this gap began."""
+    """When this gap began; nan without one."""
 
     without_commit: float
-    """The sum of all gaps of at least .1 s and five usual gaps, in seconds."""
+    """The sum of all gaps of at least .1 s and five usual gaps, in seconds. nan for a load that never writes."""
 
     censored: bool
     """Whether the stall is at least this long: the load ended in it, or had not recovered when we stopped it."""
@@ -165,21 +165,19 @@ class Outage:
     without_redundancy: float | None = None
     """Seconds from the loss of a node until the cluster was whole again; None if no node left it."""
 
+    read_censored: bool = False
+    """Whether ``read_stall`` is at least this long, as ``censored`` says of the stall."""
+
+    speed_after: float | None = None
+    """The rate in the last 2 s of the load, in percent of the usual rate. None without a usual rate.
+
+    If the load ends earlier after the event, it is the rate since the event.
+    """
+
     @property
     def observed_seconds(self) -> float:
         """Seconds from the event to the end of the load."""
         return (len(self.commits_by_tenth) + self.first_tenth) / PER_SECOND
-
-    @property
-    def speed_after(self) -> float | None:
-        """The rate in the last 2 s of the load, in percent of the usual rate. None if that is unknown.
-
-        If the load ends earlier after the event, it is the rate since the event.
-        """
-        last = self.commits_by_tenth[-self.first_tenth : -1][-LAST_SECONDS * PER_SECOND :]
-        if not self.usual.rate > 0 or not last:
-            return None
-        return 100 * sum(last) * PER_SECOND / len(last) / self.usual.rate
 
     @property
     def lost_or_invented(self) -> int | None:
@@ -194,7 +192,9 @@ class Outage:
     def figure(self, metric: str) -> float:
         """A metric of events (``metrics.OF_EVENTS``) as a number; nan if the repetition has no such figure."""
         name, _, way = metric.partition(":")
-        value = self.lost_or_invented if name == "lost" else getattr(self, name, None)
+        value = self.lost_or_invented if name == "lost" else vars(self).get(name)
+        if name == "speed_after" and value is None:  # of a repetition in results of an older version
+            value = _speed_after(self.commits_by_tenth[-self.first_tenth : -1], self.usual)
         if self.returned:
             of_return = {"returned": self.returned.seconds, "returned_by": float(self.returned.how == way)}
             value = of_return.get(name, value)
@@ -202,8 +202,8 @@ class Outage:
 
     def is_lower_bound(self, metric: str) -> bool:
         """Whether this figure would be larger if the load had not ended."""
-        if metric == "missing":
-            return self.back_at is None
+        if metric in ("missing", "read_stall"):
+            return self.back_at is None if metric == "missing" else self.read_censored
         last = self.commits_by_tenth[-self.first_tenth : -1][-PER_SECOND:]
         slow = metric == "below_half" and len(last) == PER_SECOND and 2 * sum(last) < self.usual.rate
         return slow or (self.censored and metric in CENSORED)
@@ -213,8 +213,6 @@ def measure(
     times: LoadTimes,
     event_at: float,
     *,
-    event: str = "",
-    node: str = "",
     usual_until: float | None = None,
     stopped_at: float = math.inf,
     recovered: bool = True,
@@ -222,9 +220,8 @@ def measure(
     """The figures of a load through an event. The fields that other sources know keep their defaults.
 
     event_at: seconds since 1970. usual_until: the end of the usual load; None is the event. stopped_at: when the load
-    was told to stop. recovered: whether it went on before that. Raises ValueError for an event outside of the load.
-
-    Some threads stop at once, while another one still waits for a connection. So nothing after ``stopped_at`` counts.
+    was told to stop; nothing counts after it, because one thread may still wait. recovered: whether the load went on
+    before that. Raises ValueError for an event outside of the load.
     """
     at = event_at - times.began
     if not 0 <= at <= times.seconds:
@@ -232,21 +229,21 @@ def measure(
     end = max(at, min(times.seconds, stopped_at - times.began))
     writes = times.moments(reading=False)
     usual = usual_load(writes, at if usual_until is None else max(0.0, usual_until - times.began))
-    gaps = _gaps(writes, at, end)
-    stall = max(gaps, key=lambda gap: gap[1])
     least = max(SHORTEST, USUAL_GAPS * (0.0 if math.isnan(usual.gap) else usual.gap))
-    reads = times.moments(reading=True)
+    stall = _Longest.of(gaps := _gaps(writes, at, end), least, recovered=recovered)
+    read_stall = _Longest.of(_gaps(times.moments(reading=True), at, end), least, recovered=recovered)
     tenths, first = _by_tenth(writes, at, end)
-    below_half, missing, back_at = _against_usual(tenths[-first:-1], usual, sum(stall) - at)
+    below_half, missing, back_at = _against_usual(after := tenths[-first:-1], usual, stall.begin + stall.length - at)
     return Outage(
-        event=event,
-        node=node,
+        event="",
+        node="",
         event_at=event_at,
-        stall=stall[1],
-        stall_at=stall[0] - at,
-        without_commit=math.fsum(length for _, length in gaps if length >= least),
-        censored=stall is gaps[-1] or (not recovered and gaps[-1][1] >= least),
-        read_stall=max(length for _, length in _gaps(reads, at, end)) if reads else math.nan,
+        stall=stall.length,
+        stall_at=stall.begin - at,
+        without_commit=math.fsum(length for _, length in gaps if length >= least) if gaps else math.nan,
+        censored=stall.censored,
+        read_stall=read_stall.length,
+        read_censored=read_stall.censored,
         usual=usual,
         committed=len(writes),
         errors=tuple(dataclasses.replace(one, seconds=round(one.seconds - at, 3)) for one in times.errors),
@@ -255,7 +252,26 @@ def measure(
         below_half=below_half,
         missing=missing,
         back_at=back_at,
+        speed_after=_speed_after(after, usual),
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Longest:
+    """The longest of some gaps: its begin and length, and whether it would be longer if the load had not ended."""
+
+    begin: float = math.nan
+    length: float = math.nan
+    censored: bool = False
+
+    @classmethod
+    def of(cls, gaps: Sequence[tuple[float, float]], least: float, *, recovered: bool) -> _Longest:
+        """Of these gaps, the last of which ends with the load; nan for none. least: of a gap that counts."""
+        if not gaps:
+            return cls()
+        begin, length = max(gaps, key=lambda gap: gap[1])
+        last = gaps[-1]
+        return cls(begin, length, (begin, length) == last or (not recovered and last[1] >= least))
 
 
 def usual_load(writes: Sequence[float], until: float) -> UsualLoad:
@@ -294,8 +310,16 @@ def _against_usual(
     return below_half, max(0.0, missing), None if back is None else back / PER_SECOND
 
 
+def _speed_after(after: Sequence[int], usual: UsualLoad) -> float | None:
+    """``Outage.speed_after``; after: as in ``_against_usual``."""
+    last = after[-LAST_SECONDS * PER_SECOND :]
+    return 100 * sum(last) * PER_SECOND / len(last) / usual.rate if usual.rate > 0 and last else None
+
+
 def _gaps(moments: Sequence[float], at: float, end: float) -> list[tuple[float, float]]:
-    """Begin and length of each gap from the event on; the last one ends with the load."""
+    """Begin and length of each gap from the event on; the last one ends with the load. None without any moment."""
+    if not moments:
+        return []
     ends = [at, *(moment for moment in moments if at < moment < end), end]
     return [(begin, later - begin) for begin, later in itertools.pairwise(ends)]
 

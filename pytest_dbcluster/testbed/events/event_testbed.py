@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import random
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import block_order
@@ -30,7 +31,7 @@ ONLY_WRITER = ("writer", "reader")  # values of ``to`` of a workload without a p
 
 
 class EventTestbed(Testbed):
-    """One workload and one event for each variant, or several events (name -> event) on each spec.
+    """One workload and one event for each variant, or several events or workloads (name -> it) on each spec.
 
     variants: as for Testbed; with n events the same specs n times, first for the first event. seed: of the moments of
     the events. Raises ConfigError for a workload, an event or a cluster that cannot have repetitions, before anything
@@ -41,7 +42,7 @@ class EventTestbed(Testbed):
 
     def __init__(
         self,
-        workload: Workload,
+        workload: Workload | Mapping[str, Workload],
         event: Event | Mapping[str, Event],
         variants: Sequence[Variant],
         pool: Pool,
@@ -51,23 +52,25 @@ class EventTestbed(Testbed):
         seed: int,
         across_durability: bool = False,
     ) -> None:
-        workload = outliving(workload)
-        several = isinstance(event, Mapping)
-        loads = dict.fromkeys(event, workload) if isinstance(event, Mapping) else workload
+        loads: Workload | Mapping[str, Workload]
+        if isinstance(workload, Mapping):
+            loads = {name: outliving(load) for name, load in workload.items()}
+        else:
+            loads = dict.fromkeys(event, outliving(workload)) if isinstance(event, Mapping) else outliving(workload)
         events = list(event.values()) if isinstance(event, Mapping) else [event]
         variants = [variant.with_static([name for name, _ in variant.dynamic]) for variant in variants]  # for restarts
         super().__init__(loads, variants, pool, profile, progress, across_durability=across_durability, instances=1)
         each = [one for one in events for _ in range(len(variants) // len(events))]
         self._seed = seed
         self._planned = 0
-        self.load = str(workload) if several else f"{workload}, {event}"
+        self.load = self.load if isinstance(event, Mapping) else f"{self.load}, {event}"
         if self.arrival_rate and self.arrival_rate.rate is None:
-            raise ConfigError(f"{workload}: measure.event needs a rate in operations a second, not a share")
-        for one, variant in zip(each, self.variants, strict=True):
+            raise ConfigError(f"{self.load}: measure.event needs a rate in operations a second, not a share")
+        for one, variant, load in zip(each, self.variants, self._workloads, strict=True):
             one.check(variant.spec, variant.topology)
             one.check_hosts(variant.spec, pool.provisioner)
             _check_proxy(one, variant)
-            _check_endpoint(one, variant, workload)
+            _check_endpoint(one, variant, load)
         self._events = [_equip(one, variant, pool) for one, variant in zip(each, self.variants, strict=True)]
         self._expected = [_expected_seconds(one, variant) for one, variant in zip(each, self.variants, strict=True)]
         self._lasted: list[float] = []  # seconds of the load from each event to its recovery
@@ -84,6 +87,8 @@ class EventTestbed(Testbed):
         most = "" if math.isinf(budget) else f", at most {formatting.duration(budget)} ({BUDGET})"
         each = f" ({repetitions // len(self.names)} each; {self._variants_text})" if len(self.names) > 1 else ""
         self._progress(f"{self.load}: {formatting.quantity(repetitions, 'repetition')}{each}, about {expected}{most}")
+        if not all(event.reusable for event in self._events):
+            self._progress(f"{self.load}: each repetition of an event that changes its cluster begins with a fresh one")
 
     @property
     def _variants_text(self) -> str:
@@ -104,12 +109,27 @@ class EventTestbed(Testbed):
         """Those of its topology."""
         return self.variants[variant].topology.ways_back
 
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """As of Testbed. An event that changes its cluster for good has a fresh one, whose start belongs to it."""
+        if all(event.reusable for event in self._events):
+            with super().exclusive():
+                yield
+        else:
+            self._begin(0)
+            yield
+
     def _draw(self, variant: int, block: int, position: int, began: float) -> Round:
-        """One repetition. A cluster that runs alone has no other rounds before it."""
-        running = self._prepare(variant, 0)
+        """One repetition. A cluster that runs alone has no other rounds before it.
+
+        A cluster that an event changes for good starts for each repetition, which includes the start.
+        """
+        running, reusable = self._prepare(variant, 0), self._events[variant].reusable
+        queued = time.monotonic()
         with self._pool.measuring(), self._mark_dirty_on_error(running.cluster):
-            done = self._round(running, variant, block, position, time.monotonic())
-            if self.one_at_a_time and not done.void and self._events[variant].reusable:
+            began = time.monotonic() if reusable else began + time.monotonic() - queued
+            done = self._round(running, variant, block, position, began)
+            if self.one_at_a_time and not done.void and reusable:
                 self._check(running)
             return done
 

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.recording import Asked, claim_record
+from pytest_dbcluster.rounds.outages.load_times import TimedErrors
 from tests.support.outages import outage, series
 
 ASKED = Asked("suites/faults/test_kill.py::test_kill", "quick", "pytest suites/faults")
@@ -24,6 +25,16 @@ def test_one_variant_has_its_bound_and_its_interval():
 
     ElementTree.fromstring(drawn)
     for text in ("commits / 0.1 s", "seconds since the event", "galera3, median", "usual", "stall, s", "holds, 6.25 s"):
+        assert text in drawn
+
+
+def test_marks_and_errors_stand_beside_the_commits():
+    """A mark at its median with its seconds, an error with its number and how often it came."""
+    errors = (TimedErrors(0.1, 2013, "node3", False, 4), TimedErrors(0.2, 0, "", False, 2))
+    [galera] = series("galera3", times=6, outages=lambda *_: outage(6, errors=errors, commits_by_tenth=(20,) * 100))
+    drawn = claim_chart.svg(record_of(galera.below("stall", 8)))
+
+    for text in ("ended 0.0 s", "evicted 6.0 s", "error 2013 x 24", "connection lost x 12"):
         assert text in drawn
 
 

@@ -32,11 +32,11 @@ def load(*stretches, seconds=20.0, reads=(), errors=(), every=20):
 
 def test_the_stall_is_the_longest_gap_after_the_event():
     """It begins at the event if the last commit came before it."""
-    found = outage.measure(load((0, 5), (11, 20)), BEGAN + 5.005, event="kill other", node="node3")
+    found = outage.measure(load((0, 5), (11, 20)), BEGAN + 5.005)
 
     assert found.stall == pytest.approx(5.995)
     assert found.stall_at == pytest.approx(0.0)
-    assert (found.event, found.node, found.event_at, found.censored) == ("kill other", "node3", BEGAN + 5.005, False)
+    assert (found.event_at, found.censored) == (BEGAN + 5.005, False)
     assert found.committed == 250 + 450
 
 
@@ -101,6 +101,26 @@ def test_reads_have_a_stall_of_their_own():
 
     assert (found.stall, found.read_stall) == (pytest.approx(4.0), pytest.approx(0.5))
     assert math.isnan(outage.measure(load((0, 20)), BEGAN + 6).read_stall)
+
+
+def test_a_load_that_only_reads_has_no_stall_of_writes():
+    """Its stall of reads is no lower bound, unless the load ends in it."""
+    found = outage.measure(load(reads=commits((0, 5), (8, 20))), BEGAN + 5)
+    ended = outage.measure(load(reads=commits((0, 5), (6, 12))), BEGAN + 5)
+
+    assert math.isnan(found.stall)
+    assert math.isnan(found.without_commit)
+    assert not found.censored
+    assert (found.read_stall, found.is_lower_bound("read_stall")) == (pytest.approx(3, abs=0.1), False)
+    assert (ended.read_stall, ended.is_lower_bound("read_stall")) == (pytest.approx(8, abs=0.1), True)
+
+
+def test_reads_that_end_while_writes_go_on_bound_their_stall():
+    """The writes say nothing about it."""
+    found = outage.measure(load((0, 20), reads=commits((0, 5), (6, 12))), BEGAN + 5)
+
+    assert not found.censored
+    assert found.is_lower_bound("read_stall")
 
 
 def test_errors_have_their_time_from_the_event():

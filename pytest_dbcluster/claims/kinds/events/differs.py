@@ -18,8 +18,14 @@ class DiffersAfter(Shorter):
     """
 
     name = "event_differs"
+    method = "against"
     paired = False
     claims_nothing = True
+
+    @property
+    def has_history(self) -> bool:
+        """Not: a difference near 0 has no level."""
+        return False
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Both ends are 0, the only point at which it is false."""

@@ -19,6 +19,7 @@ class NoSlowerAfter(Shorter):
     """
 
     name = "event_no_slower_than"
+    method = "no_slower_than"
     option = "by"
     below = 1.0
     no_margin = False
@@ -26,6 +27,11 @@ class NoSlowerAfter(Shorter):
     def bounds(self, margin: float) -> tuple[float, float]:
         """The baseline's percentage less the candidate's is below the margin."""
         return -math.inf, 100 * margin
+
+    @property
+    def has_history(self) -> bool:
+        """Not: a difference near 0 has no level."""
+        return False
 
     def hint(self, margin: float) -> str:
         """What a margin of 1 or more means."""
