@@ -1,9 +1,9 @@
-"""Do warm-ups of 1.1 s choose rounds as good as those of warm-ups of 2 s, and how long do they last?
+"""Do warm-ups of .9 s choose rounds as good as those of warm-ups of 2 s, and how long do they last?
 
     python benchmarks/warm_up.py [--runs 24] [--loads read_write tpcc ...]
 
 Draws blocks of rounds of 2 s of two variants on running Galera nodes. Two neighbouring blocks are a warm-up, once whole
-and once with the first 1.1 s of each round, so that both see the same rounds. All blocks together show the noise within
+and once with the first .9 s of each round, so that both see the same rounds. All blocks together show the noise within
 rounds and between them. It says how long a claim takes to a given precision with the chosen rounds, relative to the
 best length. The seconds of a warm-up are those of two blocks of four variants.
 """

@@ -22,7 +22,7 @@ from pytest_dbcluster.rounds.round import Round
 
 USUAL = 2.0  # seconds of an open-loop round
 # Seconds of a warm-up round: its first tenth, which is left out, and two batches. Their difference shows the noise.
-WARM_UP = 1.1
+WARM_UP = 0.9
 SHORTEST, LONGEST = 0.3, 3.0  # seconds
 BUDGET = "--db-budget"  # the option that limits the measured seconds of a claim in a test
 PAIRS = 20  # the budget of a claim should suffice for so many pairs
@@ -31,7 +31,7 @@ QUEUES = 30.0  # an open-loop round lasts this many times as long as its operati
 STEPS = 200  # steps of a printed time; then rounding changes a ratio by half a percent, less than any usual margin
 MOST_REPEATS = 200  # repetitions of a fixed amount of work in a round
 TENTH = 0.1
-BATCH = 5  # tenths: neighbouring tenths depend on each other, batches of half a second nearly do not
+BATCH = 4  # tenths: neighbouring tenths depend on each other, batches of .4 s nearly do not (benchmarks/warm_up.py)
 LEAST_BATCHES = 3  # degrees of freedom; below it the batches are single tenths
 # A warm-up has two to five rounds of each variant, too few to estimate the noise between rounds. So the estimate adds
 # PRIOR_ROUNDS rounds with a usual deviation, as a share of the speed.

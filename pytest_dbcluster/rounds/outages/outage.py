@@ -321,7 +321,7 @@ def _gaps(moments: Sequence[float], at: float, end: float) -> list[tuple[float, 
     if not moments:
         return []
     ends = [at, *(moment for moment in moments if at < moment < end), end]
-    return [(begin, later - begin) for begin, later in itertools.pairwise(ends)]
+    return [(begin, round(later - begin, 6)) for begin, later in itertools.pairwise(ends)]
 
 
 def _by_tenth(moments: Sequence[float], at: float, end: float) -> tuple[tuple[int, ...], int]:
