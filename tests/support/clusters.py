@@ -52,3 +52,8 @@ def written(node: Node, name: str) -> str:
 def as_load(node: Node) -> Connection:
     """A connection with the account that loads use."""
     return Connection(node.name, dataclasses.replace(node.endpoint, user="dbcluster_load"))
+
+
+def running(cluster, name):
+    """One variable of each node."""
+    return [node.query(f"SELECT @@global.{name}")[0][0] for node in cluster.nodes]

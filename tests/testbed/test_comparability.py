@@ -11,6 +11,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import comparability
+from pytest_dbcluster.testbed.pool import Running
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.sysbench import SysBench
@@ -230,3 +231,24 @@ def test_golden_messages_about_comparability():
             "rates differ": error(comparability.rate, [SysBench(), SysBench(rate=500.0)]),
         },
     )
+
+
+def test_the_tables_of_a_data_set_do_not_depend_on_the_connections():
+    """So a measurement that alternates two numbers of threads prepares each of them once."""
+    one, many = SysBench(threads=1), SysBench(threads=16, seconds=3)
+
+    assert comparability.data(one) == comparability.data(many)
+    assert comparability.data(one) != comparability.data(SysBench("oltp_insert", threads=1))
+    assert comparability.data(one) != comparability.data(SysBench(size=500))
+
+
+def test_a_cluster_lacks_what_was_not_prepared_on_its_tables():
+    """Other tables forget everything."""
+    running = Running(None, None)
+
+    assert running.lacks("tables", "one")
+    running.prepared.add("one")
+    assert not running.lacks("tables", "one")
+    assert running.lacks("tables", "many")
+    assert running.lacks("others", "one")
+    assert running.lacks("tables", "one")

@@ -80,6 +80,32 @@ def test_nothing_costs_less_than_a_pause(shared):
     assert none.outage.observed_seconds >= pause.outage.observed_seconds - 0.5  # a longer load has longer gaps
 
 
+def test_several_workloads_are_variants_of_one_event(shared):
+    """Each repetition runs under its own one, on the same cluster."""
+    loads = {"one": dataclasses.replace(WRITE, threads=1), "eight": dataclasses.replace(WRITE, threads=8)}
+    variants = [shared.resolution.resolve(ONE)] * 2
+    made = EventTestbed(loads, Nothing(), variants, shared, "quick", lambda line: None, seed=5)
+    one, eight = (made.round(number, block=0, position=number) for number in (0, 1))
+    made.check()
+
+    assert [name.rpartition(" ")[2] for name in made.names] == ["one", "eight"]
+    assert made.load == f"{loads['one']} and {loads['eight']}, nothing"
+    assert (one.void, eight.void) == ("", "")
+    assert eight.outage.usual.rate > 3 * one.outage.usual.rate
+
+
+def test_a_fresh_cluster_belongs_to_the_time_of_its_repetition(shared, monkeypatch):
+    """Nobody starts it before, so its start counts for the budget of events."""
+    made = source(shared, WRITE, Nothing(), ONE)
+    prepared = []
+    monkeypatch.setattr(made, "_prepare", lambda variant, instance: prepared.append(variant))
+    with made.exclusive():
+        assert prepared == [0]
+    monkeypatch.setattr(Nothing, "reusable", False)
+    with made.exclusive():
+        assert prepared == [0]
+
+
 def test_a_cluster_that_runs_alone_is_checked_after_each_repetition(shared, monkeypatch):
     """No other check sees it, because the next variant ends it. A void repetition has nothing to check."""
     made, checked = source(shared, WRITE, Nothing(), ONE), []
