@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.hosts.guests.user_namespace import UserNamespace
 from pytest_dbcluster.hosts.host import Host
@@ -33,6 +35,8 @@ NONE: Mapping[str, tuple[int, Host]] = MappingProxyType({})
 # How often the kernel retries to close a killed program's connection to a peer that is gone. The namespace stays as
 # long: with the kernel's default of 8, for 100 s.
 ORPHAN_RETRIES = "3"
+RUNNING = ("UP", "UNKNOWN")  # states of a link, by RFC 2863; UNKNOWN is one that does not say
+RUNNING_SECONDS, POLL = 10.0, 0.02  # until the links of a host run, and between two looks
 FIRST_MAC = 0x020000000000  # locally administered
 
 
@@ -122,7 +126,10 @@ class RoutedPath(NetworkPath):
         namespace.batch_here("ip", lines)
 
     def join(self, end: str, *, here: bool = False) -> None:
-        """Route an end's packets for other ends to the router, for the first time or after ``cut``."""
+        """Route an end's packets for other ends to the router, for the first time or after ``cut``.
+
+        here: also those for this machine. Then the end's host is complete, so this waits until its links run.
+        """
         port = self._port(end)
         if here:
             self._namespaces[end].batch("ip", self._lines_here(port))
@@ -135,6 +142,17 @@ class RoutedPath(NetworkPath):
                 if other is not port
             ),
         ])  # fmt: skip
+        if here:
+            wait.until(lambda: self._link_problems(end), f"the links of {end}", seconds=RUNNING_SECONDS, poll=POLL)
+
+    def _link_problems(self, end: str) -> list[str]:
+        """The links of an end that do not run yet: the kernel notes it up to a second after a link is up.
+
+        Group Replication looks for its address among links that run: IFF_RUNNING of netdevice(7).
+        """
+        found = json.loads(self._namespaces[end].output("ip", ["-j", "link", "show"]))
+        states = {link["ifname"]: link["operstate"] for link in found if link["ifname"] in (PEERS, CONTROL)}
+        return [f"{name} is {state}" for name, state in states.items() if state not in RUNNING]
 
     def _lines_here(self, port: Port) -> list[str]:
         """The lines for ``ip`` that route an end's packets for this machine, as after each time it was down."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import signal
 import socket
@@ -65,6 +66,18 @@ def test_packets_of_peers_wait_and_ours_do_not(path):
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", listener.getsockname()[1]))
     path.measure(NetworkNeeds())
+
+
+def test_the_links_of_a_host_run_when_it_is_connected_again(path):
+    """A server that starts now finds its address; the kernel alone notes it up to a second later."""
+    node = path.hosts[1]
+    for _ in range(3):
+        node.partition()
+        node.heal()
+        links = json.loads(path.namespace("node2").output("ip", ["-j", "link", "show"]))
+        states = {link["ifname"]: link["operstate"] for link in links if link["ifname"] != "lo"}
+        assert set(states.values()) <= {"UP", "UNKNOWN"}, states
+        assert len(states) == 2
 
 
 def test_loss_jitter_and_rate_are_read_from_the_kernel(path, monkeypatch):
