@@ -27,11 +27,12 @@ ERRORS, FIRST, STEP = 3, 0.96, 0.075  # the most frequent ones; height of their 
 def draw(drawn: Drawing, record: ClaimRecord) -> None:
     """Draw both panels of a figure: commits of each variant, and its values with the bound of the claim."""
     above, below = drawn.axes
-    for number, (name, rounds) in enumerate(record.rounds.items()):
-        _draw_commits(above, [one.outage for one in rounds if one.outage], number, name)
     every = [one.outage for rounds in record.rounds.values() for one in rounds if one.outage]
     ends = max((one.observed_seconds for one in every), default=1.0)
-    _draw_marks(above, every, ends)
+    for number, (name, rounds) in enumerate(record.rounds.items()):
+        own = [one.outage for one in rounds if one.outage]
+        _draw_commits(above, own, number, name)
+        _draw_marks(above, own, ends, style(number).colour)
     _draw_errors(above, every)
     above.axvline(0, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
     drawing.upright_label(above, "commits / 0.1 s")
@@ -79,7 +80,7 @@ def _draw_commits(axes: Any, outages: Sequence[Outage], number: int, name: str) 
         axes.axhline(rate / 2, color=SOFT, linewidth=0.5, linestyle=":")
 
 
-def _draw_marks(axes: Any, outages: Sequence[Outage], ends: float) -> None:
+def _draw_marks(axes: Any, outages: Sequence[Outage], ends: float, colour: str) -> None:
     """Draw each mark that most repetitions have, at its median, with its seconds. ends: of the axis."""
     seconds: dict[str, list[float]] = {}
     for one in outages:
@@ -87,8 +88,8 @@ def _draw_marks(axes: Any, outages: Sequence[Outage], ends: float) -> None:
             seconds.setdefault(name, []).append(at)
     for name, found in seconds.items():
         if 2 * len(found) > len(outages) and (at := statistics.median(found)) < ends:
-            axes.axvline(at, color=SOFT, linewidth=0.5)
-            label = {"rotation": 90, "fontsize": 6, "color": SOFT, "ha": "right", "va": "bottom"}
+            axes.axvline(at, color=colour, linewidth=0.5)
+            label = {"rotation": 90, "fontsize": 6, "color": colour, "ha": "right", "va": "bottom"}
             axes.text(at, 0.02, f"{name} {at:.1f} s", transform=axes.get_xaxis_transform(), clip_on=True, **label)
 
 

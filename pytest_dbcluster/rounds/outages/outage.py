@@ -2,7 +2,8 @@
 
 A *gap* is the time between two commits of writing transactions that follow each other. The first gap begins at the
 event, the last one ends with the load. The *stall* is the longest gap. If it is the last one, nobody
-knows how long it would have become: it is *censored*, and its value is a lower bound.
+knows how long it would have become: it is *censored*, and its value is a lower bound. A load that never writes has no
+stall, and rates of its reads.
 
 Other figures compare the load with its usual rate before the event. They depend on how steady the load is.
 So only a comparison with a control, in random order, says what the event costs.
@@ -227,13 +228,14 @@ def measure(
     if not 0 <= at <= times.seconds:
         raise ValueError(f"the event came {at:.3f} s after the begin of a load of {times.seconds:.3f} s")
     end = max(at, min(times.seconds, stopped_at - times.began))
-    writes = times.moments(reading=False)
-    usual = usual_load(writes, at if usual_until is None else max(0.0, usual_until - times.began))
+    writes, reads = times.moments(reading=False), times.moments(reading=True)
+    usual = usual_load(counted := writes or reads, at if usual_until is None else max(0.0, usual_until - times.began))
     least = max(SHORTEST, USUAL_GAPS * (0.0 if math.isnan(usual.gap) else usual.gap))
     stall = _Longest.of(gaps := _gaps(writes, at, end), least, recovered=recovered)
-    read_stall = _Longest.of(_gaps(times.moments(reading=True), at, end), least, recovered=recovered)
-    tenths, first = _by_tenth(writes, at, end)
-    below_half, missing, back_at = _against_usual(after := tenths[-first:-1], usual, stall.begin + stall.length - at)
+    read_stall = _Longest.of(_gaps(reads, at, end), least, recovered=recovered)
+    longest = stall if writes else read_stall  # nan without a commit
+    tenths, first = _by_tenth(counted, at, end)
+    below_half, missing, back_at = _against_usual(after := tenths[-first:-1], usual, longest.end - at)
     return Outage(
         event="",
         node="",
@@ -245,7 +247,7 @@ def measure(
         read_stall=read_stall.length,
         read_censored=read_stall.censored,
         usual=usual,
-        committed=len(writes),
+        committed=len(counted),
         errors=tuple(dataclasses.replace(one, seconds=round(one.seconds - at, 3)) for one in times.errors),
         commits_by_tenth=tenths,
         first_tenth=first,
@@ -263,6 +265,11 @@ class _Longest:
     begin: float = math.nan
     length: float = math.nan
     censored: bool = False
+
+    @property
+    def end(self) -> float:
+        """When the gap ended."""
+        return self.begin + self.length
 
     @classmethod
     def of(cls, gaps: Sequence[tuple[float, float]], least: float, *, recovered: bool) -> _Longest:

@@ -104,6 +104,8 @@ def test_a_comparison_of_durations_never_fails(candidate, outcome):
 
     assert claim.of_kind.judge(claim, [candidate, USUAL], 7, ALPHA).outcome is outcome
     assert claim.of_kind.claims_nothing
+    shown = claim.of_kind.headline("-0.22 s", ("semisync", "async"), "stall", "s", holds=True, count=7)
+    assert shown == "stall of semisync is 0.22 s longer than that of async"
 
 
 def test_a_later_look_allows_for_some_overlap():

@@ -112,6 +112,8 @@ def test_a_load_that_only_reads_has_no_stall_of_writes():
     assert math.isnan(found.without_commit)
     assert not found.censored
     assert (found.read_stall, found.is_lower_bound("read_stall")) == (pytest.approx(3, abs=0.1), False)
+    assert found.missing == pytest.approx(3, abs=0.2)
+    assert found.usual.rate == pytest.approx(50, abs=1)
     assert (ended.read_stall, ended.is_lower_bound("read_stall")) == (pytest.approx(8, abs=0.1), True)
 
 

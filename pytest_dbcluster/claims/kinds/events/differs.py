@@ -54,6 +54,11 @@ class DiffersAfter(Shorter):
         """``stall of usual less that of quick is not 0 s``."""
         return f"{metric} of {names[1]} less that of {names[0]} is not 0 {unit}"
 
+    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool, count: int) -> str:
+        """``stall of quick is 2.96 s shorter than that of usual``, or longer."""
+        by, sign = ratio.removeprefix("-"), "longer" if ratio.startswith("-") else "shorter"
+        return f"{metric} of {names[0]} is {by} {sign} than that of {names[1]}"
+
     def sentence(self, claim: Claim, outcome: Outcome, names: Sequence[str], metric: str, unit: str) -> str:
         """``no difference between quick and usual, by stall is shown`` while it is inconclusive."""
         if outcome is Outcome.INCONCLUSIVE:
