@@ -35,8 +35,8 @@ class Loss(Event):
         return False
 
     def moves_writes(self, topology: Topology) -> bool:
-        """Whether another node accepts the writes: it is elected or promoted."""
-        return topology.elects_writers or self.then is not None
+        """Whether another node accepts the writes: it is elected or promoted after the loss of the writer."""
+        return (topology.elects_writers and self.node in (event.WRITER, "node1")) or self.then is not None
 
     def leaves_load(self, spec: ClusterSpec, topology: Topology, *, only_writer: bool) -> bool:
         """Not if the only endpoint of the load is gone until the load ends. Clients follow a promoted primary.
