@@ -2,7 +2,7 @@
 
 import pytest
 
-from fixtures.clusters import ASYNC_3, DRBD_PAIR, FAR_RTT, GALERA, GROUP, SEMISYNC_3, apart
+from fixtures.clusters import ASYNC_3, DRBD_PAIR, FAR_RTT, GALERA, GROUP, SEMISYNC_3, apart, with_sync_binlog
 from fixtures.loads import tpcc
 from pytest_dbcluster.events import FailOver, Isolate, LoseHost, Promote
 
@@ -55,9 +55,14 @@ def test_an_isolated_writer_loses_no_order(measure, db_profile):
 
 @pytest.mark.provisioner("vm")
 @pytest.mark.releases("mariadb:10.11")
-def test_a_standby_of_drbd_loses_no_order(measure, db_profile):
-    """Each acknowledged order is on the disks of both hosts. HAProxy leaves the silent host after 7 s."""
-    lost = measure.event(tpcc(db_profile, TERMINALS), FailOver(), on=DRBD_PAIR)
+@pytest.mark.parametrize("sync_binlog", [0, 1])
+def test_a_standby_of_drbd_has_what_was_flushed(measure, db_profile, sync_binlog):
+    """With sync_binlog=0, the default, recovery rolls back orders that the binlog lacks: shown, not asserted."""
+    on = with_sync_binlog(DRBD_PAIR, sync_binlog).named(f"sync_binlog_{sync_binlog}")
+    lost = measure.event(tpcc(db_profile, TERMINALS), FailOver(), on=on)
+    answer = lost.loses_nothing()
 
     assert lost.below("stall", 15)
-    assert lost.loses_nothing()
+    if sync_binlog:
+        assert answer
+    answer.show()
