@@ -2,10 +2,10 @@
 
     python benchmarks/compare.py [--runs 10] [--seconds 300] [--only flush ...] [--keep FILE] [-- --topology galera]
 
-Each run is one command, with another seed: two my.cnf files, the default workloads, the starts of the servers
-included. It has answered when it says "no worse" or "worse" (exit status 0 or 3). The changes take turns, so that a
-slow minute affects all of them. What follows `--` is passed to `dbcluster compare`. --keep appends each run to a file,
-and the table has all runs of the file, so that the runs may be divided over hours.
+Each run is one command with two my.cnf files, another seed and the default workloads. Its time includes the starts of
+the servers. It has answered when it says "no worse" or "worse" (exit status 0 or 3). The changes take turns, so that a
+slow minute affects all of them. What follows `--` is passed to `dbcluster compare`. --keep appends each run to a file.
+The table then has all runs of the file, so a run of hours may be divided.
 """
 
 from __future__ import annotations

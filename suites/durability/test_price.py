@@ -22,25 +22,11 @@ TIMES = 6
 
 
 @pytest.mark.parametrize("flush", [0, 2])
-def test_a_lazy_flush_is_faster(measure, db_profile, flush):
+@pytest.mark.parametrize("spec", [ONE_DURABLE_SERVER, DURABLE_GALERA], ids=["server", "cluster"])
+def test_a_lazy_flush_is_faster(measure, db_profile, spec, flush):
     """No commit waits for the disk."""
-    lazy, safe = measure(
-        tpcc(db_profile, TERMINALS),
-        on=[with_flush(ONE_DURABLE_SERVER, flush), with_flush(ONE_DURABLE_SERVER, 1)],
-        across_durability=True,
-    )
-
-    assert lazy.beats(safe)
-
-
-@pytest.mark.parametrize("flush", [0, 2])
-def test_a_lazy_flush_is_faster_in_a_cluster(measure, db_profile, flush):
-    """No node waits for its disk."""
-    lazy, safe = measure(
-        tpcc(db_profile, TERMINALS),
-        on=[with_flush(DURABLE_GALERA, flush), with_flush(DURABLE_GALERA, 1)],
-        across_durability=True,
-    )
+    on = [with_flush(spec, number) for number in (flush, 1)]
+    lazy, safe = measure(tpcc(db_profile, TERMINALS), on=on, across_durability=True)
 
     assert lazy.beats(safe)
 

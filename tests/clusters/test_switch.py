@@ -89,7 +89,7 @@ def test_a_node_that_has_no_table_yet_is_waited_for():
 
 
 def test_a_switch_writes_nothing_on_replicas(briefly):
-    """Variables are set on each node without a trace in its binlog: no replica gets a transaction of its own."""
+    """SET GLOBAL is not in the binlog, so no replica has an errant transaction."""
     cluster = briefly("async_replication", 2)
     switch = Switch(cluster)
     switch.to({"lock_wait_timeout": "40"})

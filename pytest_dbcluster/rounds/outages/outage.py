@@ -220,8 +220,8 @@ def measure(
 ) -> Outage:
     """The figures of a load through an event. The fields that other sources know keep their defaults.
 
-    event_at: seconds since 1970. usual_until: the end of the usual load; None is the event. stopped_at: when the load
-    was told to stop; nothing counts after it, because one thread may still wait. recovered: whether the load went on
+    event_at: seconds since 1970. usual_until: the end of the usual load; None is the event. stopped_at: when we
+    stopped the load; nothing counts after it, because one thread may still wait. recovered: whether the load went on
     before that. Raises ValueError for an event outside of the load.
     """
     at = event_at - times.began

@@ -88,7 +88,7 @@ def repeat(load: Workload, setting: Setting, event: Event, coin: random.Random, 
 
 @contextlib.contextmanager
 def _load_in_thread(load: RunsUntilStopped, setting: Setting) -> Iterator[tuple[Running, UntilStopped]]:
-    """Run the load in another thread. If it still runs at the end of the block, it is told to stop, then killed."""
+    """Run the load in another thread. At the end of the block it is stopped, or else killed."""
     until = UntilStopped()
     with wait.threads(1, "dbcluster-load") as threads:
         running = threads.submit(load.run_until_stopped, setting, until)

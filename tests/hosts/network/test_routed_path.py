@@ -80,6 +80,22 @@ def test_the_links_of_a_host_run_when_it_is_connected_again(path):
         assert len(states) == 2
 
 
+def test_a_link_that_does_not_run_yet_is_waited_for(path, monkeypatch):
+    """The host is connected when the kernel says that its links run."""
+    node, namespace, real = path.hosts[1], path.namespace("node2"), path.namespace("node2").output
+    seen = []
+
+    def late(name, arguments):
+        seen.append(real(name, arguments))
+        return seen[-1].replace('"UP"', '"DOWN"').replace('"UNKNOWN"', '"DOWN"') if len(seen) < 3 else seen[-1]
+
+    node.partition()
+    monkeypatch.setattr(namespace, "output", late)
+    node.heal()
+
+    assert len(seen) == 3
+
+
 def test_loss_jitter_and_rate_are_read_from_the_kernel(path, monkeypatch):
     """Between nodes, which alone have them; a router that does something else is an error."""
     links = {link.pair: link.kernel_settings for link in path.measure(LOSSY)}
