@@ -140,6 +140,19 @@ class OrderBook:
             sum(counts.values()) if self.whole else None,
         )
 
+    def balance_all(self, nodes: Sequence[Node]) -> tuple[OrderBalance, Sequence[WrongOrder]]:
+        """Compare the book with each node. Lost is what any node lacks, invented what any node has.
+
+        The other figures are those of the last node. Returns also the lost orders that no node has.
+        """
+        with wait.threads(len(nodes)) as asking:
+            found = list(asking.map(self.balance, nodes))
+        lost = {(wrong.order, wrong.digest): wrong for one in found for wrong in one.lost}
+        invented = {wrong.order: wrong for one in found for wrong in one.invented}
+        gone = [key for key in lost if all(key in [(wrong.order, wrong.digest) for wrong in one.lost] for one in found)]
+        whole = dataclasses.replace(found[-1], lost=[*lost.values()], invented=[*invented.values()])
+        return whole, [lost[key] for key in gone]
+
     def _counts(self, node: Node) -> dict[tuple[int, int], int]:
         """The number of orders of each district on a node since the start of the book."""
         found = dict[tuple[int, int], int]()

@@ -99,6 +99,21 @@ def test_of_two_acknowledged_orders_with_one_number_one_is_lost():
     assert again.lost == [WrongOrder((*DISTRICT, 3040), TWICE)]
 
 
+def test_an_order_that_one_node_lacks_is_lost():
+    """Whichever node it is: a host that lost its power may come back without what the others have."""
+    lacks = OrderServer({number: digest for number, digest in ALL.items() if number != 3040})
+    adds = OrderServer({**ALL, 3041: 5})
+
+    for nodes in ([lacks, adds, OrderServer(ALL)], [OrderServer(ALL), adds, lacks]):
+        found, gone = book(ALL.items()).balance_all(nodes)
+        assert [wrong.order[2] for wrong in found.lost] == [3040]
+        assert gone == []
+        assert [wrong.order[2] for wrong in found.invented] == [3041]
+        assert found.acknowledged == 40
+    assert book(ALL.items()).balance_all([OrderServer(ALL)] * 3)[0].violations == []
+    assert [wrong.order[2] for wrong in book(ALL.items()).balance_all([lacks, lacks])[1]] == [3040]
+
+
 @pytest.mark.parametrize("there", [ALL[3040], 8])
 def test_a_lost_order_is_forgotten_and_another_one_with_its_number_stays(there):
     """After a promotion, the new primary gives the number of a lost order to another one."""
