@@ -18,6 +18,7 @@ from tests.support.facts import missing
 PAIR = ClusterSpec("drbd", nodes=2, proxy="haproxy")
 ONE, THREE = ClusterSpec("standalone"), ClusterSpec("galera", nodes=3)
 NEAR, LIMITED = THREE.with_needs(rtt=0.01), THREE.with_needs(iops=500)
+LINKED = THREE.with_needs(links={("node1", "node3"): 0.02})
 
 
 class Offering(FakeProvisioner):
@@ -76,6 +77,7 @@ def test_an_event_has_a_short_text(event, text):
         (SlowDisk("other", iops=500, seconds=5), LIMITED, "have the limit iops=500"),
         (Rtt(0, seconds=5), NEAR, "milliseconds above 0 and up to 10000"),
         (Rtt(10, seconds=5), NEAR, "are 10 ms apart already"),
+        (Rtt(10, seconds=5), LINKED, "are 20 ms apart already"),
         (Rtt(20, seconds=5), ONE, "has 1 node"),
         (Rtt(20, seconds=500), NEAR, "seconds above 0 and up to 300"),
     ],

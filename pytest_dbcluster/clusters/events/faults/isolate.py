@@ -65,7 +65,10 @@ class Isolate(Event):
         return self.seconds
 
     def act(self, cluster: Cluster) -> Happened:
-        """Cut the host off and connect it again. The proof is what the kernel drops, or that nothing reaches it."""
+        """Cut the host off and connect it again. The proof is what the kernel drops, or that nothing reaches it.
+
+        Afterwards the server must answer, and between nodes the kernel must not drop all packets of any way.
+        """
         node = event.target(self.node, cluster)
         if not powers.answers(node):
             return Happened(time.time(), node.name, void=f"{node.name} did not answer before the event")
@@ -77,6 +80,12 @@ class Isolate(Event):
             event.sleep(self.seconds)
             happened.void, left = happened.void or why_not(), event.has_left(node, cluster)
         happened.mark("connected")
+        if (
+            cluster.path
+            and not self.clients
+            and (shut := [pair for pair, way in cluster.path.settings().items() if way.loss == 1])
+        ):
+            happened.void = happened.void or f"the kernel still drops all packets of {shut}"
         try:
             if node.running:  # a server may have given up
                 wait.until(

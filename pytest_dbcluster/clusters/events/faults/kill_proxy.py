@@ -37,7 +37,7 @@ class KillProxy(Event):
         return False
 
     def act(self, cluster: Cluster) -> Happened:
-        """Kill the proxy and start it again. The proof is the signal in its exit status, and another process."""
+        """Kill the proxy and start it again. The proof is the signal in its exit status; the new one must answer."""
         proxy = cluster.proxy
         process = proxy.processes.get(proxy.name) if proxy else None
         if proxy is None or process is None or process.status() is not None:

@@ -51,7 +51,7 @@ class Pause(Event):
         """Stop the server and let it go on. The proof is the state of its process, as the kernel shows it."""
         node = event.target(self.node, cluster)
         process = node.process
-        if process is None or process.status() is not None:
+        if process is None or process.status() is not None or process.is_stopped():
             return Happened(time.time(), node.name, void=f"{node.name} did not run before the event")
         node.sql.close()
         happened = Happened(time.time(), node.name)
@@ -67,6 +67,10 @@ class Pause(Event):
             happened.void = f"pause of {node.name}: {error}"
         finally:
             process.signal(signal.SIGCONT)
+        try:
+            wait.until(lambda: ["it is stopped"] if process.is_stopped() else [], node.name, seconds=SIGNAL_SECONDS)
+        except NotReady as error:
+            happened.void = happened.void or f"pause of {node.name}: {error}"
         happened.mark("resumed")
         if left:
             event.notice_return(node, cluster, happened, log)
