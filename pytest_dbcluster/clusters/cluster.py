@@ -40,6 +40,7 @@ class Cluster:
     - dirty: why no later round may use the cluster, set by ``check``; empty while it is usable.
     - acknowledged: commits that servers acknowledged to workloads, by schema, for the checks of the workloads.
     - ready_seconds: seconds from the start of the first server until the cluster was ready.
+    - events: how many events it had, after each of which it was made whole.
     - expected_errors: patterns of [ERROR] lines that are no fault, because an event on this cluster causes them.
     """
 
@@ -55,6 +56,7 @@ class Cluster:
         self.dirty = ""
         self.acknowledged: dict[str, Any] = {}
         self.ready_seconds = 0.0
+        self.events = 0
         self.expected_errors: set[str] = set()
 
     @property

@@ -104,6 +104,13 @@ class Proxy(abc.ABC):
         unchanged. After a change, the proxy is not ready until ``problems`` is empty.
         """
 
+    def writes_to(self) -> str | None:
+        """Return the name of the node that a new connection for writes reaches; empty for none.
+
+        None for a proxy that does not say it. Raises ProvisionError, OSError and HTTPException.
+        """
+        return None
+
     @property
     def statistics_url(self) -> str:
         """The URL of the proxy's statistics page; empty for none."""

@@ -335,6 +335,10 @@ def _figures(variants: Sequence[Compared]) -> list[str]:
         lines.append(f"{variant.name}: commits a second before the event {rates}; {quantity(lost, 'connection')} lost")
         back = [str(one.returned) for one in found if one.returned]
         lines += [f"{variant.name}: whole again after {', '.join(back)}"] if back else []
+        before = [one.events_before for one in found if one.events_before is not None]
+        repaired = sum(number > 0 for number in before)
+        if before:
+            lines.append(f"{variant.name}: {repaired} of {len(before)} on a cluster that had an event before")
     return lines
 
 

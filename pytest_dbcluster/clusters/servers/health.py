@@ -21,3 +21,8 @@ class Health:
 
     writer: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """The required values for writes, by name in lower case."""
+
+    def accepts(self, role: str, seen: Mapping[str, str]) -> bool:
+        """Whether a server with these values accepts ``reader`` or ``writer`` connections."""
+        wanted: Mapping[str, str] = getattr(self, role)
+        return all(seen.get(name) == value for name, value in wanted.items())

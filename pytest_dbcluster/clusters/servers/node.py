@@ -147,7 +147,8 @@ class Node:
     @property
     def running(self) -> bool:
         """Whether the server's process runs."""
-        return self.process is not None and self.process.status() is None
+        process = self.process  # another thread may replace it
+        return process is not None and process.status() is None
 
     def problems(self) -> list[str]:
         """Return why the server does not answer, in one line; empty if it answers. Raises NodeDied if it has ended."""

@@ -21,6 +21,7 @@ from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.round import Round
 
 SIZE = (8.0, 4.6)
+UNIT, GAP = 0.42, 0.62  # inches: of the heights of both panels, 3 and 4 units, and between them
 LEFT = 1.0  # inches: for two lines of text beside a tick such as 1/10000
 NAME = 20  # letters of a variant that fit beside the axis
 LOSSES = "second ratio\n/ first ratio"  # of ``fades``, whose names fit nowhere
@@ -74,8 +75,10 @@ def svg(record: ClaimRecord, name: str = "claim", *, titled: bool = True) -> str
     if not drawable(record):
         return None
     top = 0.55 if titled else 0.3
-    with drawing.figure(name, SIZE, (3, 4), left=LEFT, top=top, gap=0.62, right=0.2) as drawn:
-        above, below = drawn.axes
+    strips = 0.0 if record.verdict.claim.of_kind.is_ratio else event.strips_height(record)
+    size, heights = (SIZE[0], SIZE[1] + (strips and strips + GAP)), [3 * UNIT, *([strips] if strips else []), 4 * UNIT]
+    with drawing.figure(name, size, heights, left=LEFT, top=top, gap=GAP, right=0.2) as drawn:
+        above, below = drawn.axes[0], drawn.axes[-1]
         if titled:
             drawn.title(_title(record))
         if record.verdict.claim.of_kind.is_ratio:

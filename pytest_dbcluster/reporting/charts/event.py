@@ -1,4 +1,4 @@
-"""The chart of a claim about an event: commits, stalls, marks and errors, and below them all values."""
+"""The chart of a claim about an event: commits, stalls, marks and errors; states of the nodes; and all values."""
 
 from __future__ import annotations
 
@@ -11,22 +11,27 @@ from typing import Any
 from pytest_dbcluster.formatting import elide
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.charts import drawing
-from pytest_dbcluster.reporting.charts.colours import INK, MARGIN, SOFT, style
+from pytest_dbcluster.reporting.charts.colours import HOLDS, INK, MARGIN, OPEN, PAPER, SKY, SOFT, style
 from pytest_dbcluster.reporting.charts.drawing import Drawing
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds.outages import states
 from pytest_dbcluster.rounds.outages.outage import PER_SECOND, Outage
+from pytest_dbcluster.rounds.outages.states import StateChange
 from pytest_dbcluster.rounds.round import Round
 
 BEFORE = 4.0  # seconds before the event that are shown
 NAME = 14  # letters of a variant that fit beside the axis
 FAINT, STALLED = 0.18, 0.05  # of a single repetition, and of its stall; the median is drawn in full
+STRIP = 0.15  # inches of the strip of a node
+STATE_COLOURS = {states.WRITES: HOLDS, states.READS: SKY, states.UNREADY: MARGIN, states.SILENT: OPEN, states.DOWN: INK}
+ROUTE, ROOM = 0.25, 0.05  # opacity of a route; share of the axis that the name of its node needs
 ERRORS, FIRST, STEP = 3, 0.96, 0.075  # the most frequent ones; height of their first line, and of the next ones below
 
 
 def draw(drawn: Drawing, record: ClaimRecord) -> None:
-    """Draw both panels of a figure: commits of each variant, and its values with the bound of the claim."""
-    above, below = drawn.axes
+    """Draw the panels of a figure: commits of each variant, states of its nodes, and values with the claim's bound."""
+    above, below = drawn.axes[0], drawn.axes[-1]
     every = [one.outage for rounds in record.rounds.values() for one in rounds if one.outage]
     ends = max((one.observed_seconds for one in every), default=1.0)
     for number, (name, rounds) in enumerate(record.rounds.items()):
@@ -42,6 +47,8 @@ def draw(drawn: Drawing, record: ClaimRecord) -> None:
     drawing.few_ticks(above.yaxis, 4)
     drawing.few_ticks(above.xaxis, 9)
     drawing.legend(above, 4)
+    if len(drawn.axes) > 2:
+        _draw_strips(drawn.axes[1], record, ends)
     draw_values(below, record)
 
 
@@ -78,6 +85,73 @@ def _draw_commits(axes: Any, outages: Sequence[Outage], number: int, name: str) 
         rate = statistics.median(usual) / PER_SECOND
         axes.axhline(rate, color=SOFT, linewidth=0.9, linestyle=":", label="usual" if not number else None)
         axes.axhline(rate / 2, color=SOFT, linewidth=0.5, linestyle=":")
+
+
+def strips_height(record: ClaimRecord) -> float:
+    """The inches of the panel with the states of nodes; 0 for repetitions without them."""
+    typical = [_typical(rounds) for rounds in record.rounds.values()]
+    return STRIP * sum(len(_strips(one)) + 1 for one in typical if one)
+
+
+def _typical(rounds: Sequence[Round]) -> Outage | None:
+    """Of those with states, the repetition with the median stall, of reads for a load that never writes; or None."""
+    found = sorted((one.outage for one in rounds if one.outage and one.outage.states), key=_stall)
+    return found[(len(found) - 1) // 2] if found else None
+
+
+def _stall(one: Outage) -> float:
+    return one.read_stall if math.isnan(one.stall) else one.stall
+
+
+def _strips(one: Outage) -> dict[str, Sequence[StateChange]]:
+    """What is drawn of a repetition by name of the strip: each node, and the node that the proxy leads writes to."""
+    return {**one.states, **({"proxy to": one.routes} if one.routes else {})}
+
+
+def _draw_strips(axes: Any, record: ClaimRecord, ends: float) -> None:
+    """Draw a strip for each node of the repetition with the median stall, in the colours of its states.
+
+    ends: of the axis.
+    """
+    names, row = list[str](), 0
+    for number, (name, rounds) in enumerate(record.rounds.items()):
+        one = _typical(rounds)
+        if not one:
+            continue
+        title = f"{name}, the repetition with the median stall"
+        axes.text(-BEFORE, -row, title, fontsize=7, color=style(number).colour, ha="left", va="center", clip_on=True)
+        names.append("")
+        for strip, changes in _strips(one).items():
+            row += 1
+            names.append(elide(strip, NAME))
+            _draw_strip(axes, changes, -row, ends)
+        row += 1
+    axes.axvline(0, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
+    axes.set_yticks([-place for place in range(len(names))], labels=names, fontsize=7)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False)
+    axes.set_ylim(-len(names) + 0.4, 0.6)
+    axes.set_xlim(-BEFORE, ends)
+    drawing.few_ticks(axes.xaxis, 9)
+    drawing.legend(axes, 5)
+
+
+def _draw_strip(axes: Any, changes: Sequence[StateChange], place: int, ends: float) -> None:
+    """Draw each state from its change until the next one. A name of a node is written into its part."""
+    for one, begin in enumerate(changes):
+        until = changes[one + 1].seconds if one + 1 < len(changes) else ends
+        left, right = max(begin.seconds, -BEFORE), min(until, ends)
+        if right <= left:
+            continue
+        colour = STATE_COLOURS.get(begin.to)
+        look = (
+            {"facecolor": colour, "label": begin.to}
+            if colour
+            else {"facecolor": SOFT, "alpha": ROUTE if begin.to else 0.0}
+        )
+        axes.barh(place, right - left, 0.7, left, edgecolor=PAPER, linewidth=0.6, **look)
+        if not colour and right - left > ROOM * (ends + BEFORE):
+            axes.text(left, place, f" {begin.to}", fontsize=6, color=INK, ha="left", va="center", clip_on=True)
 
 
 def _draw_marks(axes: Any, outages: Sequence[Outage], ends: float, colour: str) -> None:

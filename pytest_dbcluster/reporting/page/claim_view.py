@@ -48,6 +48,7 @@ OUTAGE = (
     "connections lost",
     "node back in, s",
     "without redundancy, s",
+    "events before",
 )
 
 # What a statement took on the servers.
@@ -383,6 +384,7 @@ def _outage_cells(found: Outage) -> tuple[str, ...]:
         str(found.connections_lost),
         f"{returned.seconds:.1f} {returned.how}".strip() if returned else NOTHING,
         NOTHING if found.without_redundancy is None else f"{found.without_redundancy:.1f}",
+        NOTHING if found.events_before is None else str(found.events_before),
     )
 
 

@@ -18,6 +18,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.rounds.outages.load_times import LoadTimes, TimedErrors
+from pytest_dbcluster.rounds.outages.states import StateChange
 
 SHORTEST = 0.1  # seconds of a gap that counts as time without a commit
 USUAL_GAPS = 5  # it also has to be this many times as long as the usual gap
@@ -174,6 +175,15 @@ class Outage:
 
     If the load ends earlier after the event, it is the rate since the event.
     """
+
+    states: Mapping[str, tuple[StateChange, ...]] = dataclasses.field(default_factory=dict)
+    """By name of a node, the states that were seen: ``writes``, ``reads``, ``not ready``, ``no answer``, ``down``."""
+
+    routes: tuple[StateChange, ...] = ()
+    """The nodes that the proxy led writes to. Empty for a proxy that does not say it, and without a proxy."""
+
+    events_before: int | None = None
+    """How many events its cluster had before, after each of which it was made whole. None in older results."""
 
     @property
     def observed_seconds(self) -> float:

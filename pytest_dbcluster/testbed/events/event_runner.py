@@ -19,12 +19,13 @@ from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events.event import Event, Happened
 from pytest_dbcluster.clusters.events.roles.hand_over import hand_over
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topology import SwitchesRoles
+from pytest_dbcluster.clusters.topology import REFUSAL, SwitchesRoles
 from pytest_dbcluster.errors import ProvisionError, WorkloadError
 from pytest_dbcluster.hosts.host import EndsCommands
-from pytest_dbcluster.rounds.outages import outage
+from pytest_dbcluster.rounds.outages import outage, states
 from pytest_dbcluster.rounds.outages.outage import Outage, Returned
 from pytest_dbcluster.rounds.round import Round, RunResult
+from pytest_dbcluster.testbed.events.watch import Watch
 from pytest_dbcluster.testbed.timeline import Askers
 from pytest_dbcluster.workloads.until_stopped import RunsUntilStopped, StoppedLoad, UntilStopped
 from pytest_dbcluster.workloads.workload import Setting, Workload
@@ -64,6 +65,7 @@ def repeat(load: Workload, setting: Setting, event: Event, coin: random.Random, 
     before, writer = BASELINE_SECONDS + coin.uniform(0, JITTER_SECONDS), cluster.writers[0]
     with (
         contextlib.closing(_Work(cluster, writes=load.writes)) as work,
+        contextlib.closing(Watch(cluster)) as watch,
         _load_in_thread(load, setting) as (running, until),
     ):
         happened, recovered = _through(running, setting, event, work, before)
@@ -76,12 +78,16 @@ def repeat(load: Workload, setting: Setting, event: Event, coin: random.Random, 
         if blocked and not _ends(running, BLOCKED_SECONDS):
             raise NotWhole(_why_not_whole(event, cluster, ProvisionError(f"{load} was told to stop and did not end")))
         stopped = running.result()
+        _settle(event, cluster)
     void = _why_void(happened, stopped.result)
     # What a repetition lost that does not count stays in the cluster's own books, for the check after the rounds.
     books = stopped.balance() if stopped.balance and not void else None
     figures = _figures(stopped, happened, event, cluster, stopped_at=told, recovered=recovered)
     whole = figures.marks["whole"] + happened.seconds_before if returned else None
-    figures = dataclasses.replace(figures, books=books, returned=returned, without_redundancy=whole)
+    figures = dataclasses.replace(
+        figures, books=books, returned=returned, without_redundancy=whole, events_before=cluster.events
+    )
+    figures = _with_states(figures, watch, primary=writer.name if _has_primary(cluster) else "", until=told)
     make: Callable[..., Round] = Round
     return make(**of_round, outcome=stopped.result, wall=0.0, started=stopped.times.began, void=void, outage=figures)
 
@@ -131,16 +137,29 @@ def _make_whole(event: Event, cluster: Cluster, happened: Happened, writer: Node
             happened.marks.setdefault("whole", time.time() - happened.at)
         if event.reusable and _has_other_primary(cluster, writer):
             hand_over(writer, cluster)
-        wait.until(cluster.backlog, f"cluster {cluster.spec} after {event}", seconds=SETTLED_SECONDS)
     except ProvisionError as error:
         raise NotWhole(_why_not_whole(event, cluster, error)) from error
     return returned
 
 
+def _settle(event: Event, cluster: Cluster) -> None:
+    """Wait until all nodes have applied everything, after the end of the load. Raises NotWhole."""
+    try:
+        wait.until(cluster.backlog, f"cluster {cluster.spec} after {event}", seconds=SETTLED_SECONDS)
+        if violations := cluster.topology.violations(cluster.nodes):
+            raise ProvisionError("; ".join(violations))
+    except ProvisionError as error:
+        raise NotWhole(_why_not_whole(event, cluster, error)) from error
+
+
+def _has_primary(cluster: Cluster) -> bool:
+    return cluster.topology.has_primary(dict(cluster.spec.options))
+
+
 def _has_other_primary(cluster: Cluster, before: Node) -> bool:
     """Whether the topology elected another primary than the one before, and can switch back to it."""
     topology, options = cluster.topology, dict(cluster.spec.options)
-    one = isinstance(topology, SwitchesRoles) and topology.has_primary(options) and not topology.refuses_roles(options)
+    one = isinstance(topology, SwitchesRoles) and _has_primary(cluster) and not topology.refuses_roles(options)
     return one and not isinstance(cluster.spec.release, tuple) and cluster.writers[0] is not before
 
 
@@ -236,6 +255,21 @@ def _figures(
         marks={name: round(seconds, 3) for name, seconds in happened.marks.items()},
         logged=_error_lines(event, cluster),
     )
+
+
+def _with_states(figures: Outage, watch: Watch, *, primary: str, until: float) -> Outage:
+    """The figures with what was seen of the cluster. until: the end of the load, in seconds since 1970.
+
+    An event that proves the new writer has its own marks for it. A node that was refused is synced by our rebuild only.
+    """
+    at = figures.event_at
+    nodes, routes = watch.nodes(at), watch.routes(at)
+    seen = states.marks(nodes, routes, primary=primary, lost=figures.node, until=until - at)
+    refused = figures.returned is not None and figures.returned.how == REFUSAL
+    hidden = [*(states.OF_WRITER if states.ROUTED in figures.marks else ()), *([states.SYNCED] if refused else ())]
+    seen = {name: at for name, at in seen.items() if name not in hidden}
+    marks = sorted({**seen, **figures.marks}.items(), key=lambda mark: mark[1])
+    return dataclasses.replace(figures, states=nodes, routes=routes, marks=dict(marks))
 
 
 def _error_lines(event: Event, cluster: Cluster) -> tuple[str, ...]:

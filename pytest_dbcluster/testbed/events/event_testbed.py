@@ -129,7 +129,7 @@ class EventTestbed(Testbed):
         with self._pool.measuring(), self._mark_dirty_on_error(running.cluster):
             began = time.monotonic() if reusable else began + time.monotonic() - queued
             done = self._round(running, variant, block, position, began)
-            if self.one_at_a_time and not done.void and reusable:
+            if self.one_at_a_time and not done.void and reusable and not running.cluster.dirty:
                 self._check(running)
             return done
 
@@ -157,6 +157,7 @@ class EventTestbed(Testbed):
         else:
             if done.outage and self._events[variant] != Nothing():
                 self._lasted.append(max(0.0, done.outage.observed_seconds - event_runner.RECOVERED_SECONDS))
+            cluster.events += self._events[variant] != Nothing()
             self._check_changed(running, self._events[variant])
         done = dataclasses.replace(done, wall=time.monotonic() - began)
         self._learn_seconds(variant, done.wall)
@@ -169,7 +170,7 @@ class EventTestbed(Testbed):
 
     def _check_changed(self, running: Running, event: Event) -> None:
         """Check a cluster that an event has changed for good; it serves no other repetition."""
-        if not event.reusable:
+        if not event.reusable and not running.cluster.dirty:
             self._check(running)
             running.cluster.dirty = f"the event {event} has changed it for good"
 

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.recording import Asked, claim_record
 from pytest_dbcluster.rounds.outages.load_times import TimedErrors
+from pytest_dbcluster.rounds.outages.states import StateChange
 from tests.support.outages import outage, series
 
 ASKED = Asked("suites/faults/test_kill.py::test_kill", "quick", "pytest suites/faults")
@@ -56,3 +57,31 @@ def test_lost_transactions_are_drawn_too():
     [galera] = series("galera3", times=2, outages=lambda variant, number: outage(lost=number, **COMMITS))
 
     assert ">lost<" in claim_chart.svg(record_of(galera.loses_nothing()))
+
+
+def test_strips_show_the_states_of_the_repetition_with_the_median_stall():
+    """Each node has a strip in the colour of its state, and the proxy one with the name of its node."""
+    states = {
+        "node1": (
+            StateChange(-6.0, "writes"),
+            StateChange(0.1, "down"),
+            StateChange(4.0, "not ready"),
+            StateChange(5.0, "writes"),
+        ),
+        "node2": (StateChange(-6.0, "writes"), StateChange(0.5, "no answer"), StateChange(9.0, "reads")),
+    }
+    routes = (StateChange(-6.0, "node1"), StateChange(0.4, ""), StateChange(2.0, "node2"))
+    long = (20,) * 100
+    [galera] = series(
+        "galera3",
+        times=6,
+        outages=lambda _, number: outage(
+            6 + number, states=states if number == 2 else {"node9": ()}, routes=routes, commits_by_tenth=long
+        ),
+    )
+    drawn = claim_chart.svg(record_of(galera.below("stall", 20)))
+
+    for text in (">node1<", ">node2<", "> node2<", ">proxy to<", "writes", "down", "not ready", "no answer", "reads"):
+        assert text in drawn
+    assert "galera3, the repetition with the median stall" in drawn
+    assert "node9" not in drawn

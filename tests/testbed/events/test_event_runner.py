@@ -135,9 +135,10 @@ def quick(monkeypatch):
 def setting_of(client):
     """A healthy cluster of one writing server, and this load host."""
     node = SimpleNamespace(name="node1", running=True, sql=Server(1))
+    topology = SimpleNamespace(violations=lambda nodes: [], has_primary=lambda options: False)
     cluster = SimpleNamespace(
-        spec=SimpleNamespace(options=(), release="mariadb"), nodes=[node], writers=[node], topology=object(),
-        problems=list, backlog=list, new_errors=list, expected_errors=set(),
+        spec=SimpleNamespace(options=(), release="mariadb"), nodes=[node], members=[], writers=[node], proxy=None,
+        topology=topology, problems=list, backlog=list, new_errors=list, expected_errors=set(), events=0,
     )  # fmt: skip
     return SimpleNamespace(cluster=cluster, clients=[client])
 
@@ -213,3 +214,14 @@ def test_what_a_void_repetition_loses_stays_in_the_books_of_the_cluster(quick):
     assert done.void == "the event is not proven: node1 ended by itself"
     assert not load.balanced
     assert done.outage.books is None
+
+
+def test_a_cluster_that_breaks_a_promise_of_its_topology_is_not_whole(quick):
+    """Such as a replica with a transaction that its primary lacks. The repetition is void, so no claim holds."""
+    client = Client()
+    setting = setting_of(client)
+    setting.cluster.topology.violations = lambda nodes: ["node2 has errant transactions"]
+    event = freeing(client)
+
+    with pytest.raises(event_runner.NotWhole, match="did not become whole: node2 has errant transactions"):
+        event_runner.repeat(Blocked(client), setting, event, random.Random(1), variant="a", block=0, position=0)

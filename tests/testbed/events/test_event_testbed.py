@@ -109,13 +109,15 @@ def test_a_fresh_cluster_belongs_to_the_time_of_its_repetition(shared, monkeypat
 def test_a_cluster_that_runs_alone_is_checked_after_each_repetition(shared, monkeypatch):
     """No other check sees it, because the next variant ends it. A void repetition has nothing to check."""
     made, checked = source(shared, WRITE, Nothing(), ONE), []
-    running, voids = SimpleNamespace(cluster=SimpleNamespace(dirty="")), iter(["", "not proven"])
+    running, voids = SimpleNamespace(cluster=SimpleNamespace(dirty="")), iter(["", "not proven", ""])
     monkeypatch.setattr(EventTestbed, "one_at_a_time", True)
     monkeypatch.setattr(made, "_prepare", lambda variant, instance: running)
     monkeypatch.setattr(made, "_round", lambda *of_round: SimpleNamespace(void=next(voids)))
     monkeypatch.setattr(made, "_check", lambda *several: checked.extend(several))
     for block in (0, 1):
         made.round(0, block=block, position=0)
+    running.cluster.dirty = "its nodes have not the same orders"  # the repetition says so
+    made.round(0, block=2, position=0)
     made.check()
 
     assert checked == [running]
@@ -134,6 +136,10 @@ def test_a_killed_node_of_galera_comes_back_and_no_order_is_lost(shared):
     assert found.marks["ended"] < found.marks["evicted"]
     assert found.returned.how == "IST"
     assert found.without_redundancy == found.marks["whole"] > found.stall
+    assert found.marks["evicted"] < found.marks["rejoin begun"] <= found.marks["synced"]
+    assert [change.to for change in found.states["node3"]][:2] == ["writes", "down"]
+    assert {node: changes[-1].to for node, changes in found.states.items()} == dict.fromkeys(found.states, "writes")
+    assert found.events_before in (0, 1)  # a test before may have had this cluster
     assert found.missing > 3
     assert found.below_half > 3
     assert found.books.acknowledged > 20

@@ -57,7 +57,10 @@ def test_a_replica_takes_over_from_a_killed_primary_and_from_a_running_one(share
     killed, switched = (repeat(made, variant) for variant in (0, 1))
     made.check()
 
-    assert list(killed.marks) == ["ended", "detected", "applied", "promoted", "routed", "whole"]
+    steps = [name for name in killed.marks if name not in ("rejoin begun", "synced")]
+    assert steps == ["ended", "detected", "applied", "promoted", "routed", "whole"]
+    assert killed.marks["routed"] < killed.marks["rejoin begun"] <= killed.marks["synced"]
+    assert [route.to for route in killed.routes if route.to][-2:] == ["node2", "node1"]
     assert killed.marks["detected"] >= 0.3
     assert 0.3 < killed.stall < 60
     assert killed.returned.how in ("GTID", "rebuild")
@@ -66,6 +69,7 @@ def test_a_replica_takes_over_from_a_killed_primary_and_from_a_running_one(share
     check_orders(killed, lost=killed.returned.errant)  # the primary had not sent them yet
     check_orders(switched)
     assert switched.returned is None
+    assert switched.events_before == killed.events_before + 1
 
 
 @pytest.mark.thorough

@@ -33,6 +33,7 @@ from pytest_dbcluster.spec import ClusterSpec
 PORTS = (3306, 3307, 8404)  # writer, reader, statistics; other ports if the proxy's host is shared
 FIRST_STATUS_PORT = 9200
 STATISTICS_SECONDS = 5.0
+LOOK_SECONDS = 1.0  # for the statistics, of which the next look follows soon
 TIMES = ("connect_timeout", "check_interval", "fast_interval", "check_timeout")  # options in seconds
 FAIL_BACK = "on-marked-up shutdown-backup-sessions"
 
@@ -202,6 +203,15 @@ class HAProxy(Proxy):
             if row["svname"] == name and (not row["status"].startswith("DOWN") or row["scur"] != "0")
         ]
 
+    def writes_to(self) -> str | None:
+        """Return the first node that is up in the listener of writes: before all backups the node without the word."""
+        if not self.host:
+            return ""
+        names = [node.name for node in self.nodes]
+        rows = csv.DictReader(io.StringIO(statistics(self.host, self._ports[2], LOOK_SECONDS)))
+        up = [row for row in rows if row["# pxname"] == "writer" and row["svname"] in names and _is_up(row)]
+        return next((row["svname"] for row in sorted(up, key=lambda row: row["act"] != "1")), "")
+
     @property
     def statistics_url(self) -> str:
         """The URL of haproxy's statistics page."""
@@ -216,16 +226,20 @@ class HAProxy(Proxy):
         return self.endpoint(self._ports[1], self.roles()["reader"])
 
 
+def _is_up(row: Mapping[str, str]) -> bool:
+    return row["status"].startswith("UP")
+
+
 def _drained_file(host: Host) -> str:
     return f"{host.directory}/drained"
 
 
-def statistics(host: Host, port: int) -> str:
-    """Return haproxy's statistics as CSV. Raises OSError and HTTPException."""
-    asked = http.client.HTTPConnection(host.address, port, timeout=STATISTICS_SECONDS)
+def statistics(host: Host, port: int, seconds: float = STATISTICS_SECONDS) -> str:
+    """Return haproxy's statistics as CSV. Raises OSError and HTTPException. seconds: the limit of each step."""
+    asked = http.client.HTTPConnection(host.address, port, timeout=seconds)
     with contextlib.closing(asked):
         if host.connects:
-            asked.sock = host.connects(host.address, port, STATISTICS_SECONDS)
+            asked.sock = host.connects(host.address, port, seconds)
         asked.request("GET", "/;csv")
         answer = asked.getresponse()
         text = answer.read().decode()

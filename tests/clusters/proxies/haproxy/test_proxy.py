@@ -125,6 +125,7 @@ def out(cluster, name):
 def test_the_writer_always_leads_to_the_first_node(cluster):
     """Every connection to the writer is one to node1."""
     assert {landed(cluster.writer()) for _ in range(12)} == {"node1"}
+    assert cluster.proxy.writes_to() == "node1"
     assert cluster.writer().nodes == ("node1",)
 
 
@@ -166,7 +167,7 @@ def test_a_drained_node_gets_no_connection(cluster):
 
     with pytest.raises(SQLError):
         held.query("SELECT 1")
-    assert landed(proxy.writer()) == "node2"
+    assert landed(proxy.writer()) == proxy.writes_to() == "node2"
     proxy.drain([])
     wait_ready(cluster)
     assert landed(proxy.writer()) == "node1"
@@ -283,6 +284,7 @@ def test_the_writer_follows_the_primary_of_a_group(group):
     group.nodes[0].query(f"SELECT group_replication_set_as_primary('{member}')")
     wait_ready(group)
     assert {arrived(names, group.proxy.writer()) for _ in range(3)} == {"node2"}
+    assert group.proxy.writes_to() == "node2"
     assert {arrived(names, group.proxy.reader()) for _ in range(3)} == {"node1"}
     assert {name: process.pid for name, process in group.proxy.processes.items()} == processes
 
