@@ -32,6 +32,15 @@ def test_an_index_by_rsu_stalls_less_than_by_toi(measure, load):
     assert rsu.loses_nothing()
 
 
+def test_an_index_by_pt_osc_stalls_less_than_by_toi(measure, load):
+    """The tool copies the table in small parts, and needs an exclusive moment only to exchange the tables."""
+    ways = {"toi": Alter(INDEX, method="TOI"), "pt_osc": Alter(INDEX, method="pt-osc")}
+    toi, tool = measure.event(load, ways, on=GALERA)
+
+    assert tool.shorter("stall", than=toi)
+    assert tool.loses_nothing()
+
+
 def test_an_instant_column_stalls_less_than_a_copy(measure, load):
     """The one changes a definition, the other writes the table again."""
     ways = {method.lower(): Alter(COLUMN, method=method) for method in ("INSTANT", "COPY")}
