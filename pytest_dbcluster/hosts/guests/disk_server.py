@@ -111,7 +111,7 @@ class Ring:
         self._addresses: tuple[int, int, int] = (0, 0, 0)
         self._told = 0
         self.call = self.kick = -1
-        self._descriptors = self._used = self._available = memoryview(b"")
+        self._descriptors = self._used = self._available = self._used_number = memoryview(b"")
 
     def resize(self, body: bytes) -> None:
         """Set the number of entries."""
@@ -131,6 +131,9 @@ class Ring:
         descriptors, used, available = self._addresses
         self._descriptors = self._memory.view(descriptors, DESCRIPTOR.size * self._size)
         self._used = self._memory.view(used, HEADER + USED.size * self._size)
+        # The guest looks at this number at any moment. ``Struct.pack_into`` writes zeros first, and then the kernel of
+        # the guest finds an old entry and gives the disk up: "id 75 is not a head!".
+        self._used_number = self._used[INDEX.size : 2 * INDEX.size].cast("H")
         self._available = self._memory.view(available, HEADER + INDEX.size * self._size)
 
     def requests(self) -> Iterator[int]:
@@ -155,7 +158,7 @@ class Ring:
         """Mark a request as used."""
         USED.pack_into(self._used, HEADER + USED.size * (self._next % self._size), first, written)
         self._next = (self._next + 1) % 2**16
-        INDEX.pack_into(self._used, INDEX.size, self._next)
+        self._used_number[0] = self._next
 
     def notify(self) -> None:
         """Notify the guest of the requests that we have used since the last call.

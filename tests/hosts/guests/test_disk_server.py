@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import mmap
 import os
+import subprocess
+import sys
 
 import pytest
 
 from pytest_dbcluster.hosts.guests import disk_server
-from pytest_dbcluster.hosts.guests.disk_server import PAGE, REGION, DiskFile, GuestMemory
+from pytest_dbcluster.hosts.guests.disk_server import PAGE, REGION, RING, DiskFile, GuestMemory, Ring
 
 BEGIN = 16 * PAGE  # where the guest's shared memory begins
+REQUESTS = 60_000
+# Another kernel that looks at the number of used requests, until it is the last one: how often is it lower than before?
+WATCHER = """
+import mmap, sys
+numbers = memoryview(mmap.mmap(int(sys.argv[1]), 4096 * 4)).cast("H")
+last, lower = 0, 0
+print("ready", flush=True)
+while last < int(sys.argv[2]):
+    number = numbers[int(sys.argv[3])]
+    lower += number < last
+    last = max(last, number)
+print(lower)
+"""
 
 
 @pytest.fixture
@@ -34,6 +50,29 @@ def disk(tmp_path, shown):
     file = os.open(tmp_path / "disk", os.O_RDWR | os.O_CREAT)
     os.truncate(file, 2**20)
     yield DiskFile(file, memoryview(shown))
+    os.close(file)
+
+
+def test_the_number_of_used_requests_never_falls():
+    """The kernel of a guest runs beside us. With a wrong number it uses an old entry, and gives the disk up."""
+    file = os.memfd_create("guest")
+    os.write(file, bytes(4 * PAGE))
+    shared = mmap.mmap(file, 4 * PAGE)
+    memory = GuestMemory()
+    memory.share(bytes(8) + REGION.pack(BEGIN, 4 * PAGE, BEGIN, 0), [os.dup(file)])
+    ring = Ring(memory)
+    ring.resize(disk_server.PAIR.pack(0, 128))
+    ring.place(RING.pack(0, 0, BEGIN, BEGIN + PAGE, BEGIN + 3 * PAGE, 0))
+    ring.enable()
+    command = [sys.executable, "-c", WATCHER, str(file), str(REQUESTS), str((PAGE + 2) // 2)]
+    with subprocess.Popen(command, pass_fds=[file], stdout=subprocess.PIPE, text=True) as watcher:
+        assert watcher.stdout.readline() == "ready\n"
+        for _ in range(REQUESTS):
+            ring.use(7, 1)
+        lower, _ = watcher.communicate(timeout=60)
+
+    assert int(lower) == 0
+    shared.close()
     os.close(file)
 
 
