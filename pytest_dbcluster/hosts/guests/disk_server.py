@@ -186,6 +186,9 @@ class DiskFile:
     def __init__(self, file: int, counters: memoryview) -> None:
         self._file = file
         self._counters = counters
+        # Others read these at any moment: see ``Ring.enable``.
+        self._counted = counters[: COUNTED.size].cast("Q")
+        self._latest = counters[COUNTED.size : COUNTED.size + LATEST.size].cast("Q")
         self._writes = self._bytes = self._flushes = 0
         self._said: set[tuple[str, str | None]] = set()
         self._words = ""
@@ -231,13 +234,12 @@ class DiskFile:
     def _flush(self) -> None:
         began = time.perf_counter_ns()
         os.fdatasync(self._file)
-        place = COUNTED.size + NUMBER.size * (self._flushes % MOST_SHOWN)
-        NUMBER.pack_into(self._counters, place, time.perf_counter_ns() - began)
+        self._latest[self._flushes % MOST_SHOWN] = time.perf_counter_ns() - began
         self._flushes += 1
         self._count()
 
     def _count(self) -> None:
-        COUNTED.pack_into(self._counters, 0, self._writes, self._bytes, self._flushes)
+        self._counted[0], self._counted[1], self._counted[2] = self._writes, self._bytes, self._flushes
 
     def _say(self, verb: str, offset: int, error: OSError | ValueError) -> None:
         """Record why a request failed, each reason once, because on a full disk every request fails."""
