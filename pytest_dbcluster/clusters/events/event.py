@@ -32,7 +32,7 @@ WITHOUT_SOURCE = (r"Error reading packet from server", r"[Ee]rror reconnecting t
 ENDED_SECONDS = 10.0  # until a process must have ended
 WHOLE_SECONDS = 300.0  # until a cluster must be whole again
 UNSEEN_SECONDS = 120.0  # until the peers of a lost node no longer count it
-SELF_SECONDS = 60.0  # a node that does not come back by itself within this time starts again
+SELF_SECONDS = 120.0  # a node that does not come back by itself within this time starts again
 NAP = 0.1
 
 
@@ -57,6 +57,9 @@ class Happened:
 
     before: Any = None
     """What ``restore`` brings back; None for nothing."""
+
+    waited: float = 0.0
+    """For how many seconds we have waited under load for a node that comes back by itself."""
 
     seconds_before: float = 0.0
     """For how many seconds before the event its node was already gone."""
@@ -209,6 +212,7 @@ def notice_return(node: Node, cluster: Cluster, happened: Happened, log: int) ->
         seconds = time.monotonic() - began
         happened.mark("whole")
         happened.returned = Returned(seconds, cluster.topology.how_joined(node.log_text(log)))
+    happened.waited = time.monotonic() - began
 
 
 def sleep(seconds: float) -> None:
@@ -219,11 +223,14 @@ def sleep(seconds: float) -> None:
         time.sleep(min(NAP, left))
 
 
-def come_back(node: Node, cluster: Cluster) -> Returned | None:
-    """Wait until a node is back by itself; otherwise start it again. None if it came back. Raises ProvisionError."""
+def come_back(node: Node, cluster: Cluster, waited: float = 0.0) -> Returned | None:
+    """Wait until a node is back by itself; otherwise start it again. None if it came back. Raises ProvisionError.
+
+    waited: seconds for which we have waited already.
+    """
     if node.running:
         try:
-            wait.until(cluster.problems, f"cluster {cluster.spec}", seconds=SELF_SECONDS)
+            wait.until(cluster.problems, f"cluster {cluster.spec}", seconds=max(1.0, SELF_SECONDS - waited))
         except ProvisionError:
             node.kill()
         else:

@@ -13,7 +13,7 @@ import pytest
 from pytest_dbcluster.clusters.events import event as events
 from pytest_dbcluster.clusters.events.event import Event, Happened
 from pytest_dbcluster.clusters.topology import topology
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.errors import ConfigError, NotReady
 from pytest_dbcluster.events import Join, Kill, KillAll, Nothing, Pause, PowerCut, Restart, Rolling
 from pytest_dbcluster.spec import ClusterSpec
 
@@ -266,6 +266,25 @@ def test_a_node_that_stays_out_is_started_after_the_load(monkeypatch):
     events.notice_return(cluster.nodes[0], cluster, happened, 0)
 
     assert (happened.returned, happened.marks) == (None, {})
+    assert 0.05 <= happened.waited < 10
+
+
+def test_nobody_waits_twice_for_a_node_that_stays_out(monkeypatch):
+    """After the load it has only the rest of the time, and then its server is started again."""
+    monkeypatch.setattr(events, "SELF_SECONDS", 60.0)
+    cluster, asked, node = members(3), [], SimpleNamespace(running=True, kill=lambda: asked.append("killed"))
+    cluster.problems = lambda: ["node1 is out"]
+
+    def until(problems, what, seconds):
+        asked.append(seconds)
+        raise NotReady(what, seconds, problems())
+
+    monkeypatch.setattr(events.wait, "until", until)
+    monkeypatch.setattr(events, "rejoin", lambda node, cluster: "started again")
+
+    assert events.come_back(node, cluster, waited=45) == "started again"
+    assert events.come_back(node, cluster, waited=61) == "started again"
+    assert asked == [15, "killed", 1, "killed"]
 
 
 class Refusing(Members):

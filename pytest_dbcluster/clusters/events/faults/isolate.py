@@ -99,7 +99,7 @@ class Isolate(Event):
 
     def restore(self, cluster: Cluster, happened: Happened) -> Returned | None:
         """Wait until the node is back by itself; otherwise start it again."""
-        return happened.returned or event.come_back(event.target(happened.node, cluster), cluster)
+        return happened.returned or event.come_back(event.target(happened.node, cluster), cluster, happened.waited)
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ class Pause(Event):
 
     def restore(self, cluster: Cluster, happened: Happened) -> Returned | None:
         """Wait until the cluster is whole. A node that has left and does not come back by itself starts again."""
-        return happened.returned or event.come_back(event.target(happened.node, cluster), cluster)
+        return happened.returned or event.come_back(event.target(happened.node, cluster), cluster, happened.waited)
 
     def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
         """Return the seconds of the event: those that the test sets."""
