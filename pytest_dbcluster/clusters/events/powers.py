@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.host import Falls, LimitsWrites, Partitions
 
 if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
     from pytest_dbcluster.clusters.servers.node import Node
     from pytest_dbcluster.hosts.provisioner import Provisioner
     from pytest_dbcluster.spec import ClusterSpec
@@ -46,6 +48,17 @@ def require_path(event: object, spec: ClusterSpec, provisioner: Provisioner) -> 
             f"{event}: {_hosts(spec, provisioner)} lack the power netem without a separate network; "
             "use ClusterSpec(...).with_needs(rtt=0)"
         )
+
+
+def flush_disks(cluster: Cluster) -> None:
+    """Flush the disks of hosts whose power can be cut, before the load. Raises ProvisionError.
+
+    A node that joined a moment ago got files that no server flushes. On a cluster that has run for a minute they are on
+    disk, because its kernel has written them.
+    """
+    falling = [node for node in cluster.members if isinstance(node.host, Falls)]
+    with wait.threads(max(1, len(falling))) as flushing:
+        list(flushing.map(lambda node: node.host.run(["sync", "-f", node.data]), falling))
 
 
 def _hosts(spec: ClusterSpec, provisioner: Provisioner) -> str:

@@ -53,6 +53,10 @@ class LoseHost(Loss):
         """Return the seconds of the event: the eviction and the return of the node."""
         return topology.eviction_seconds + topology.return_seconds
 
+    def prepare(self, cluster: Cluster) -> None:
+        """Flush what nodes got when they joined. Raises ProvisionError."""
+        powers.flush_disks(cluster)
+
     def act(self, cluster: Cluster) -> Happened:
         """Lose the host. The proof is that nothing reaches it, that its server has ended, and its peers' view."""
         node = event.target(self.node, cluster)

@@ -54,6 +54,10 @@ class PowerCut(Event):
         """Return the seconds of the event: the boot of the hosts, and the returns of the nodes."""
         return BOOT_SECONDS + event.restart_seconds(spec, topology)
 
+    def prepare(self, cluster: Cluster) -> None:
+        """Flush what nodes got when they joined. Raises ProvisionError."""
+        powers.flush_disks(cluster)
+
     def act(self, cluster: Cluster) -> Happened:
         """Cut the power and start the servers again. The proof is the boot of each kernel."""
         nodes = cluster.nodes if self.node == ALL else [event.target(self.node, cluster)]

@@ -76,6 +76,20 @@ def test_a_power_cut_boots_another_kernel(guest1):
 
 
 @pytest.mark.guests
+@pytest.mark.parametrize("event", [PowerCut(), LoseHost()], ids=str)
+def test_files_from_before_the_load_outlive_a_power_cut(guest1, event):
+    """A full copy of a node has files that nobody flushes; a kernel writes them within half a minute."""
+    host, path = guest1.hosts[0], f"{guest1.nodes[0].data}/copied"
+    host.push(b"content", path)
+    event.prepare(guest1)
+    happened = event.act(guest1)
+    event.restore(guest1, happened)
+
+    assert happened.void == ""
+    assert host.pull(path) == b"content"
+
+
+@pytest.mark.guests
 def test_a_full_disk_has_room_again(guest1):
     """All 64 GiB are taken for a second, and the server goes on or starts again."""
     event = FillDisk("writer", seconds=1)
