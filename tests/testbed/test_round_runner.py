@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import threading
 
 import pytest
@@ -320,7 +321,7 @@ def test_a_round_in_which_semi_sync_fell_back_is_void(semisync):
     first, fallen, after = (round_runner.run_round(Inserts(away), setting, **place) for away in (False, True, False))
 
     assert (first.void, after.void) == ("", "")
-    assert "rpl_semi_sync_master_no_tx changed from 0 to " in fallen.void
+    assert re.search(r"rpl_semi_sync_master_no_tx changed from \d+ to \d+", fallen.void)  # slow disks had some before
     assert fallen.counters["drain_seconds"] < round_runner.DRAIN_SECONDS
     assert semisync.problems() == []
     assert len({node.query("SELECT COUNT(*) FROM dbcluster_rounds.t")[0][0] for node in semisync.nodes}) == 1

@@ -56,7 +56,7 @@ def marks(
 
 
 def _since_down(changes: Sequence[StateChange], until: float) -> Sequence[StateChange]:
-    """The changes from the end of the server on, which may be before the event; none if it did not end."""
+    """The changes from the end of the server on, which may be before the event; none without an end."""
     before = [number for number, change in enumerate(changes) if change.seconds <= 0]
     for number, change in enumerate(changes):
         if change.to == DOWN and number >= max(before, default=0) and change.seconds <= until:

@@ -128,7 +128,7 @@ class _NodeLook:
 
 
 def _route(proxy: Proxy) -> Sequence[str]:
-    """The node that the proxy leads writes to, or the empty name of none; nothing if the proxy does not say it."""
+    """The node that the proxy leads writes to, or an empty name. Nothing if the proxy does not say it."""
     name = proxy.writes_to()
     return [] if name is None else [name]
 
