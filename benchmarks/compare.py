@@ -1,11 +1,11 @@
 """How often `dbcluster compare` answers within its five minutes, for four changes of a my.cnf and for two equal files.
 
-    python benchmarks/compare.py [--runs 10] [--seconds 300] [--only flush ...] [--keep FILE] [-- --topology galera]
+    python benchmarks/compare.py [--runs 10] [--seconds 300] [--only flush ...] [--keep FILE] [-- OPTIONS]
 
-Each run is one command with two my.cnf files, another seed and the default workloads. Its time includes the starts of
-the servers. It has answered when it says "no worse" or "worse" (exit status 0 or 3). The changes take turns, so that a
-slow minute affects all of them. What follows `--` is passed to `dbcluster compare`. --keep appends each run to a file.
-The table then has all runs of the file, so a run of hours may be divided.
+Each run is one command. It has two my.cnf files, another seed and the default workloads. Its time includes the starts
+of the servers. It has answered when it says "no worse" or "worse" (exit status 0 or 3). The changes take turns, so that
+a slow minute affects all of them. What follows `--` is passed to `dbcluster compare`, such as `--topology galera`.
+--keep appends each run to a file. The table then has all runs of the file, so a run of hours may be divided.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ Ask = Callable[[], Sequence[str]]  # returns what is seen, in order; nothing to 
 class Watch:
     """The states of a cluster since the watch began, in a thread for each node and the proxy. ``close`` ends them.
 
-    Each node is asked over a connection of its own, because an event may hold all others. It is open before the load
-    begins, so that the load counts it among those that the server has.
+    Each node is asked over a separate connection, because an event may block all others. It is open before the load
+    begins, so that the load counts it among the connections of the server.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -83,7 +83,7 @@ class Watch:
         last = False
         while not last:
             last = self._over.wait(LOOK if began.is_set() else 0)
-            at, found = time.time(), ask_or(otherwise, ask)
+            at, found = time.time(), _ask_or(otherwise, ask)
             if not found:
                 break
             for state in found:
@@ -133,7 +133,7 @@ def _route(proxy: Proxy) -> Sequence[str]:
     return [] if name is None else [name]
 
 
-def ask_or(otherwise: str, ask: Ask) -> Sequence[str]:
+def _ask_or(otherwise: str, ask: Ask) -> Sequence[str]:
     """The answer, or ``otherwise`` after an error: a host that dies while it is asked may raise any."""
     with contextlib.suppress(Exception):
         return ask()

@@ -67,7 +67,7 @@ class Isolate(Event):
     def act(self, cluster: Cluster) -> Happened:
         """Cut the host off and connect it again. The proof is what the kernel drops, or that nothing reaches it.
 
-        Afterwards the server must answer, and between nodes the kernel must not drop all packets of any way.
+        Afterwards the server must answer. Between nodes, the kernel must not drop all packets in any direction.
         """
         node = event.target(self.node, cluster)
         if not powers.answers(node):

@@ -82,7 +82,7 @@ class Rtt(Event):
             path.shape(before)
         happened.mark("usual")
         pings.append(_ping(path, one, other))
-        if not (pings[1] >= NEARLY * self.milliseconds / 1000 and pings[1] > max(pings[0], pings[2])):
+        if not (pings[1] >= NEARLY * self.milliseconds / 1000 and pings[0] < pings[1] > pings[2]):  # a nan is void
             took = ", ".join(map(milliseconds, pings))
             happened.void = f"pings from {one} to {other} took {took} before, during and after the event"
         return happened

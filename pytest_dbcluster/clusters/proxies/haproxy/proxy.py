@@ -204,7 +204,7 @@ class HAProxy(Proxy):
         ]
 
     def writes_to(self) -> str | None:
-        """Return the first node that is up in the listener of writes: before all backups the node without the word."""
+        """Return the first node that is up in the listener of writes; backups come last. Empty for none."""
         if not self.host:
             return ""
         names = [node.name for node in self.nodes]

@@ -6,11 +6,13 @@ import concurrent.futures
 import contextlib
 import itertools
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.events import powers
+from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.events import Isolate, LoseHost, Promote, Rtt
 from pytest_dbcluster.network import REST
 from pytest_dbcluster.spec import ClusterSpec
@@ -114,6 +116,26 @@ def test_a_replica_takes_over_after_its_primary_has_lost_its_host(mariadb, provi
     finally:
         cluster.close()
         provisioner.give_back(cluster.hosts)
+
+
+@pytest.mark.parametrize(("pings", "counts"), [((0.001, 0.2, 0.001), True), ((0.001, 0.1, 0.001), False)])
+@pytest.mark.parametrize("lost", [None, 0, 1, 2])
+def test_a_ping_that_is_too_short_or_lost_proves_nothing(pings, counts, lost):
+    """Before, during and after the event. The path has its earlier settings in any case."""
+    answers = [None if number == lost else ping for number, ping in enumerate(pings)]
+
+    def round_trips(pair, samples):
+        if (ping := answers.pop(0)) is None:
+            raise ProvisionError("no answer")
+        return SimpleNamespace(ping=ping)
+
+    shaped = []
+    path = SimpleNamespace(ends=("node1", "node2"), needs=REST, shape=shaped.append, round_trips=round_trips)
+    happened = Rtt(200, seconds=0.01).act(SimpleNamespace(path=path))
+
+    assert (happened.void == "") == (counts and lost is None)
+    assert shaped[-1] == REST
+    assert answers == []
 
 
 def test_nodes_are_farther_apart_for_some_seconds(near):
