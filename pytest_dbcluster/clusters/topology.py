@@ -225,6 +225,10 @@ class Topology(abc.ABC):
         """Return the living nodes that still count a lost node as a member, one line each; empty without members."""
         return []
 
+    def suspects(self, node: Node, living: Sequence[Node]) -> bool:
+        """Whether a living node says that a member does not answer, and still counts it."""
+        return False
+
     def how_joined(self, log: str) -> str:
         """Return how a node got what it missed, one of ``ways_back``; empty if it does not say it.
 

@@ -185,7 +185,13 @@ def others(node: Node, cluster: Cluster) -> Sequence[Node]:
 def wait_uncounted(node: Node, cluster: Cluster, happened: Happened | None = None) -> None:
     """Wait until the other nodes do not count a lost node as a member any more. Raises NotReady."""
     living, topology = others(node, cluster), cluster.topology
-    wait.until(lambda: topology.counting(node, living), f"the others' view of {node.name}", seconds=UNSEEN_SECONDS)
+
+    def counting() -> list[str]:
+        if happened and "detected" not in happened.marks and topology.suspects(node, living):
+            happened.mark("detected")
+        return topology.counting(node, living)
+
+    wait.until(counting, f"the others' view of {node.name}", seconds=UNSEEN_SECONDS)
     evicts = topology.elects_writers and (topology.minority_evicts or 2 * len(living) > len(cluster.nodes))
     if happened and living and evicts:
         happened.mark("evicted")

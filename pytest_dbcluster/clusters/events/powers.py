@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.hosts.provisioner import Provisioner
     from pytest_dbcluster.spec import ClusterSpec
 
+BOOT = "/proc/sys/kernel/random/boot_id"  # random(4): another one after each boot
 ANSWER_SECONDS = 1.0  # until a host that is connected accepts a connection
 NETWORK = "processes have it with ClusterSpec(...).with_needs(rtt=0)"
 ADVICE: Mapping[type[object], str] = MappingProxyType({
@@ -59,6 +60,11 @@ def flush_disks(cluster: Cluster) -> None:
     falling = [node for node in cluster.members if isinstance(node.host, Falls)]
     with wait.threads(max(1, len(falling))) as flushing:
         list(flushing.map(lambda node: node.host.run(["sync", "-f", node.data]), falling))
+
+
+def boot(node: Node) -> str:
+    """Return the id of the boot of a host's kernel. Raises ProvisionError."""
+    return node.host.run(["cat", BOOT]).stdout.strip()
 
 
 def _hosts(spec: ClusterSpec, provisioner: Provisioner) -> str:

@@ -183,9 +183,10 @@ def _draw_errors(axes: Any, outages: Sequence[Outage]) -> None:
 
 
 def draw_values(axes: Any, record: ClaimRecord) -> None:
-    """Draw the value of each repetition as a dot, and the bound of a claim about one variant.
+    """Draw the value of each repetition as a dot, with the bound and the interval of the claim.
 
-    The dot of a lower bound is hollow.
+    The dot of a lower bound is hollow. Of two variants, the interval is that of the difference, from the median of the
+    baseline to the left: it is where the candidate's median is expected.
     """
     names = list(record.rounds)
     for number, name in enumerate(names):
@@ -196,15 +197,24 @@ def draw_values(axes: Any, record: ClaimRecord) -> None:
             places = [len(names) - 1 - number] * len(shown)
             marks = {"markersize": 5.2, "markerfacecolor": face, "markeredgecolor": given.colour, "alpha": 0.8}
             axes.plot(shown, places, given.marker, linestyle="none", clip_on=False, **marks)
-    if len(names) == 1 and record.verdict.claim.margin:
-        axes.axvspan(0, record.verdict.claim.bounds[1], color=MARGIN, alpha=0.22, linewidth=0, zorder=0)
-        ends = [end for end in (record.verdict.low, record.verdict.high) if math.isfinite(end)]
-        axes.plot(ends, [-0.35] * len(ends), color=INK, linewidth=2.2)
+    verdict = record.verdict
+    if len(names) == 1 and verdict.claim.margin:
+        axes.axvspan(0, verdict.claim.bounds[1], color=MARGIN, alpha=0.22, linewidth=0, zorder=0)
+        _draw_interval(axes, verdict.low, verdict.high, 0)
+    if len(names) == 2 and record.baseline in names:
+        usual = statistics.median(rounds_csv.values(record, record.baseline))
+        _draw_interval(axes, usual - verdict.high, usual - verdict.low, len(names) - 1 - names.index(record.candidate))
     axes.set_yticks(range(len(names)), labels=[elide(name, NAME) if len(names) > 1 else "" for name in reversed(names)])
     axes.set_ylim(-0.6, len(names) - 0.4)
     axes.set_xlim(left=0)
     axes.set_xlabel(metrics.label(record.metric), labelpad=1)
     drawing.few_ticks(axes.xaxis, 9)
+
+
+def _draw_interval(axes: Any, low: float, high: float, line: int) -> None:
+    """Draw an interval below a line of dots; nothing for one without an end."""
+    ends = [end for end in (low, high) if math.isfinite(end)]
+    axes.plot(ends, [line - 0.35] * len(ends), color=INK, linewidth=2.2, gid="interval")
 
 
 def _is_lower_bound(done: Round, metric: str) -> bool:

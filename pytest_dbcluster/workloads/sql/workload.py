@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +19,13 @@ from pytest_dbcluster.formatting import near
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.workloads.driver_workload import DriverWorkload
 from pytest_dbcluster.workloads.schema_mark import SchemaMark
-from pytest_dbcluster.workloads.sql import directory as directories
-from pytest_dbcluster.workloads.sql import tables
-from pytest_dbcluster.workloads.sql.language import lua_code
-from pytest_dbcluster.workloads.sql.language.scripts import all_statements
 from pytest_dbcluster.workloads.workload import Setting
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.node import Node
     from pytest_dbcluster.workloads.sql.directory import SQLDirectory
     from pytest_dbcluster.workloads.sql.language.lua_code import Program
+    from pytest_dbcluster.workloads.sql.language.statements import Statement
     from pytest_dbcluster.workloads.sql.tables import UserTable
     from pytest_dbcluster.workloads.sysbench_driver import Call
 
@@ -86,6 +83,9 @@ class SQLFiles(DriverWorkload):
         self._check("sql", {"attempts": 1}, ("prepared",))
 
     def __post_init__(self) -> None:
+        from pytest_dbcluster.workloads.sql import directory as directories
+        from pytest_dbcluster.workloads.sql.language import lua_code
+
         super().__post_init__()
         variables = dict(self.variables) if self.variables else None
         found = directories.read(self.directory, self.transactions, variables)
@@ -110,7 +110,7 @@ class SQLFiles(DriverWorkload):
     @property
     def writes(self) -> bool:
         """Whether a transaction changes tables."""
-        return any(statement.writes for script, _ in self.read.scripts for statement in all_statements(script.block))
+        return any(statement.writes for statement in self._statements)
 
     @property
     def tables(self) -> Sequence[str]:
@@ -162,6 +162,8 @@ class SQLFiles(DriverWorkload):
 
     @property
     def _mark(self) -> SchemaMark:
+        from pytest_dbcluster.workloads.sql import directory as directories
+
         return SchemaMark(self.database, directories.VERSION, self.data_set)
 
     def populate(self, setting: Setting) -> None:
@@ -169,7 +171,7 @@ class SQLFiles(DriverWorkload):
 
         Raises ConfigError with file and line.
         """
-        from pytest_dbcluster.workloads.sql import table_statistics
+        from pytest_dbcluster.workloads.sql import table_statistics, tables
 
         setting.progress(f"{self}: loading {self.read.path}")
         self.read.require_unchanged()
@@ -189,7 +191,7 @@ class SQLFiles(DriverWorkload):
     def _load(self, setting: Setting, node: Node) -> None:
         """Run the schema and the data on one node."""
         from pytest_dbcluster.clusters.servers.connection import Connection
-        from pytest_dbcluster.workloads.sql import loading, statement_check
+        from pytest_dbcluster.workloads.sql import loading, statement_check, tables
 
         connection = Connection(node.name, node.endpoint, look=node.look)
         try:
@@ -227,6 +229,8 @@ class SQLFiles(DriverWorkload):
 
     def unfit(self, topology: str) -> str:
         """Why a topology does not replicate a table, as far as the files show it; empty if it does."""
+        from pytest_dbcluster.workloads.sql import tables
+
         found = ((each, tables.unfit(topology, each.name, each.engine, each.keyed)) for each in self.read.created)
         return next((f"{table.place}: {reason}" for table, reason in found if reason), "")
 
@@ -236,7 +240,7 @@ class SQLFiles(DriverWorkload):
         Raises ConfigError for tables that the topology does not replicate, and for a statement that the server refuses.
         It raises it too if an endpoint accepts no writes. Raises Unsupported for an old sysbench.
         """
-        from pytest_dbcluster.workloads.sql import statement_check
+        from pytest_dbcluster.workloads.sql import statement_check, tables
 
         self._require_tools(setting)
         node = setting.cluster.writers[0]
@@ -254,19 +258,24 @@ class SQLFiles(DriverWorkload):
     @property
     def _targets(self) -> set[str]:
         """The tables into which transactions insert."""
-        statements = (each for script, _ in self.read.scripts for each in all_statements(script.block))
-        return {statement.target for statement in statements if statement.target}
+        return {statement.target for statement in self._statements if statement.target}
 
     @property
     def _removes(self) -> bool:
         """Whether a transaction may remove rows."""
-        statements = (each for script, _ in self.read.scripts for each in all_statements(script.block))
-        return any(statement.verb in ("CALL", "DELETE", "REPLACE") for statement in statements)
+        return any(statement.verb in ("CALL", "DELETE", "REPLACE") for statement in self._statements)
+
+    @property
+    def _statements(self) -> Iterator[Statement]:
+        """The statements of all transactions."""
+        from pytest_dbcluster.workloads.sql.language.scripts import all_statements
+
+        return (each for script, _ in self.read.scripts for each in all_statements(script.block))
 
     def reset(self, setting: Setting) -> None:
         """Restore the tables as ``reset`` of workload.toml says."""
         from pytest_dbcluster.clusters.servers.connection import Connection
-        from pytest_dbcluster.workloads.sql import loading, table_statistics
+        from pytest_dbcluster.workloads.sql import loading, table_statistics, tables
 
         node, reset = setting.cluster.writers[0], self.read.manifest.reset
         if reset == "surplus":
@@ -285,6 +294,8 @@ class SQLFiles(DriverWorkload):
 
     def observe(self, setting: Setting) -> tuple[RunResult, list[dict[str, Any]]]:
         """Run one round, and return its result and the report of each thread. Raises what ``run`` raises."""
+        from pytest_dbcluster.workloads.sql import tables
+
         self.read.require_unchanged()
         node = setting.cluster.writers[0]
         figures = {DRIFT: self._drift(node)} if self.writes else {}
@@ -298,6 +309,8 @@ class SQLFiles(DriverWorkload):
 
     def _drift(self, node: Node) -> float:
         """The rows that all tables have more at the begin of this round than after loading."""
+        from pytest_dbcluster.workloads.sql import tables
+
         return float(sum(tables.row_drift(node, self.database, tables.loaded_tables(node, self.database)).values()))
 
     def _call(self, setting: Setting, unique_from: int) -> Call:

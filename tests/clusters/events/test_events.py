@@ -189,6 +189,10 @@ class Members:
     def refuses_at_once(self, nodes):
         """Nothing: every size may have it back."""
 
+    def suspects(self, node, living):
+        """The second look says that the node does not answer."""
+        return len(self.steps) == 1
+
     def restart_at_once(self, node, nodes):
         """Start the node while the others count it."""
         self.steps.append("restart")
@@ -245,6 +249,7 @@ def test_a_minority_of_a_group_evicts_nobody(number, minority, evicted):
     events.wait_uncounted(cluster.nodes[0], cluster, happened)
 
     assert ("evicted" in happened.marks) == evicted
+    assert 0 < happened.marks["detected"]
 
 
 def test_a_node_that_comes_back_by_itself_says_how_and_when():

@@ -40,7 +40,7 @@ def test_marks_and_errors_stand_beside_the_commits():
 
 
 def test_two_variants_have_a_line_of_dots_each():
-    """A lower bound is hollow."""
+    """A lower bound is hollow. The interval of the difference is below the line of the candidate."""
     usual, quick = series(
         "usual", "quick", outages=lambda variant, number: outage(6.0 - 3 * variant, censored=number == 0, **COMMITS)
     )
@@ -50,6 +50,7 @@ def test_two_variants_have_a_line_of_dots_each():
     assert "quick, median" in drawn
     assert ">usual<" in drawn
     assert ">quick<" in drawn
+    assert drawn.count('id="interval"') == 1
 
 
 def test_lost_transactions_are_drawn_too():

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 ALL = "all"
 BOOT_SECONDS = 5.0  # about what a host needs
-BOOT = "/proc/sys/kernel/random/boot_id"  # random(4): another one after each boot
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,22 +63,18 @@ class PowerCut(Event):
         name = "" if self.node == ALL else nodes[0].name
         if ended := [node.name for node in nodes if not node.running]:
             return Happened(time.time(), name, void=f"{', '.join(ended)} did not run before the event")
-        before = [_boot(node) for node in nodes]
+        before = [powers.boot(node) for node in nodes]
         for node in nodes:
             node.sql.close()
         happened = Happened(time.time(), name)
         with wait.threads(len(nodes)) as cutting:
             list(cutting.map(_cut, nodes))
         happened.mark("booted")
-        if same := [node.name for node, boot in zip(nodes, before, strict=True) if _boot(node) == boot]:
+        if same := [node.name for node, boot in zip(nodes, before, strict=True) if powers.boot(node) == boot]:
             happened.void = f"{', '.join(same)} did not boot"
         happened.returned = event.restart(cluster) if self.node == ALL else event.rejoin(nodes[0], cluster)
         happened.mark("whole")
         return happened
-
-
-def _boot(node: Node) -> str:
-    return node.host.run(["cat", BOOT]).stdout.strip()
 
 
 def _cut(node: Node) -> None:

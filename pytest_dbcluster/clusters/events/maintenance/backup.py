@@ -67,7 +67,10 @@ class Backup(Event):
             clone_plugin.load(event.target(self.node, cluster))
 
     def act(self, cluster: Cluster) -> Happened:
-        """Back the node up. The proof is that the tool ends well, and that its files have bytes."""
+        """Back the node up. The proof is that the tool says that it completed, and that its files have bytes.
+
+        Of a clone, the server says it, in its performance_schema.clone_status.
+        """
         node = event.target(self.node, cluster)
         target = f"{node.host.directory}/{DIRECTORY}"
         node.host.remove_tree(target)
@@ -126,6 +129,8 @@ def _mysqldump(node: Node, target: str) -> None:
 def _clone(node: Node, target: str) -> None:
     with node.separate() as connection:
         connection.query(f"CLONE LOCAL DATA DIRECTORY = '{target}'", wait.SLOW_SECONDS)
+    if reason := clone_plugin.not_cloned(node, local=True):
+        raise ProvisionError(reason)
 
 
 TOOLS: Mapping[str, Callable[[Node, str], None]] = {

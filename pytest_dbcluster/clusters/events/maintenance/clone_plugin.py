@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 LIBRARY = "mysql_clone.so"
 STATUS = "SELECT state, error_no, error_message, source FROM performance_schema.clone_status"
+LOCAL = "LOCAL INSTANCE"  # the source of a clone to a directory
 READ_ONLY = "super_read_only"
 
 
@@ -33,13 +34,16 @@ def unload(node: Node) -> None:
     _run(node, "UNINSTALL PLUGIN clone")
 
 
-def not_cloned(node: Node) -> str:
-    """Why a server does not have the data of another one, as its performance_schema tells; empty if it has."""
+def not_cloned(node: Node, *, local: bool = False) -> str:
+    """Why a server has not cloned another one, as its performance_schema tells; empty if it has.
+
+    local: whether it should have cloned itself, to a directory.
+    """
     rows = node.query(STATUS)
     if not rows:
         return f"{node.name} has cloned nothing"
     state, number, text, source = rows[0]
-    if (state, number) == ("Completed", 0) and source != "LOCAL INSTANCE":
+    if (state, number) == ("Completed", 0) and (source == LOCAL) == local:
         return ""
     return f"the clone of {source} to {node.name} is {state}: {number} {text}"
 

@@ -61,13 +61,14 @@ class FailOver(Event):
     def act(self, cluster: Cluster) -> Happened:
         """Fail over. The proof is that the old host does not answer, and that the proxy leads to the new server.
 
-        Raises ProvisionError.
+        After the load, its kernel must have booted. Raises ProvisionError.
         """
         (old,), topology = cluster.nodes, cluster.topology
         assert isinstance(topology, FailsOver), "``check`` refuses others"
         if not powers.answers(old):
             return Happened(time.time(), old.name, void=f"{old.name} did not answer before the event")
-        happened = Happened(time.time(), old.name)
+        boot = powers.boot(old)
+        happened = Happened(time.time(), old.name, before=boot)
         topology.fail_over(cluster.members, happened.mark)
         (new,) = cluster.nodes
         wait_routed(new, cluster)
@@ -84,5 +85,7 @@ class FailOver(Event):
             return event.come_back(old, cluster)
         began = time.monotonic()
         cluster.topology.rejoin(old, cluster.members)
+        if powers.boot(old) == happened.before:
+            happened.void = f"the host of {old.name} did not boot"
         wait.until(cluster.problems, f"cluster {cluster.spec} with the host of {old.name}", seconds=WHOLE_SECONDS)
         return Returned(time.monotonic() - began, "")

@@ -23,6 +23,7 @@ PRIMARY, VIEW_ID = "primary", "view_id"  # keys of ``watch``, beside the members
 MANY = ", "
 EXPEL = "group_replication_member_expel_timeout"
 ALIVE = ("ONLINE", "RECOVERING")
+UNREACHABLE = "UNREACHABLE"  # nothing came from the member for 5 s, and the group may expel it
 MEMBERS = "performance_schema.replication_group_members"
 STATISTICS = "performance_schema.replication_group_member_stats"
 HEALTH = f"""\

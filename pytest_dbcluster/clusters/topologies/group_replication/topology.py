@@ -234,6 +234,11 @@ class GroupReplication(Topology):
             if node.name in view.states and view.has_majority
         ]
 
+    def suspects(self, node: Node, living: Sequence[Node]) -> bool:
+        """Whether a living member sees another one as unreachable: it misses its messages for 5 s by then."""
+        views = [members.view(peer, [*living, node]) for peer in living]
+        return any(view.states.get(node.name) == members.UNREACHABLE for view in views)
+
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
         """Start one node again, or let a running node that left the group join again.
 

@@ -111,6 +111,8 @@ def test_a_clone_needs_the_plugin_and_its_own_proof(mariadb):
         ([("Completed", 0, "", "h:1")], ""),
     ):
         assert clone_plugin.not_cloned(SimpleNamespace(name="node2", query=lambda statement, row=row: row)) == why
+    itself = SimpleNamespace(name="node2", query=lambda statement: [("Completed", 0, "", "LOCAL INSTANCE")])
+    assert clone_plugin.not_cloned(itself, local=True) == ""
 
 
 def test_another_way_than_the_one_asked_for_proves_nothing(standalone, monkeypatch):
