@@ -14,6 +14,7 @@ THREADS = 8
 STAYS = GALERA.with_proxy_options(fail_back=False).named("stays")
 
 
+@pytest.mark.expected_seconds(980)
 @pytest.mark.releases("mariadb:10.11")
 def test_connections_that_stay_lose_less_time(measure, db_profile):
     """When a paused writer is back, HAProxy does not cut the connections to the node that took its place."""
