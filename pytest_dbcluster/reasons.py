@@ -182,6 +182,16 @@ REASONS: tuple[Reason, ...] = (
         example="stopped early: even 160 pairs would almost surely not decide (chance < 1 %)",
     ),
     _inconclusive(
+        "budget-too-small",
+        "stopped early: the rest of {budget} would almost surely not decide",
+        means="At a look, the chance that the rest of the claim's budget decides is below 1 %. So no more are drawn.",
+        do="If the message says *needs about N pairs in all*, repeat the printed command, with a larger --db-budget. "
+        "If it says *needs a different test*, more time cannot help. "
+        "Then claim `same_as` or `no_slower_than`, or another margin.",
+        example="stopped early: the rest of the 120 s of measured time (--db-budget) would almost surely not decide "
+        "(chance < 1 %)",
+    ),
+    _inconclusive(
         "run-budget-spent",
         "the run's budget of {seconds} s is spent (--db-run-budget)",
         means="The time of the whole run is used. No claim draws more rounds, and no cluster starts.",

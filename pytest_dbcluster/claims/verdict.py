@@ -22,7 +22,10 @@ from pytest_dbcluster.claims.pairs import Pairs
 ALPHA = critical_values.ALPHAS[0]
 CAP = critical_values.LOOKS[-1]
 FUTILITY_FROM = 28  # pairs: no claim is futile before this look
-FUTILE = 0.01  # a claim with a smaller chance to be decided before the cap is futile
+REST_FUTILE_FROM = 14  # pairs: the rest of a budget is not futile before this look; for a guard before its first one
+FUTILE = 0.01  # a claim with a smaller chance to be decided before the cap, or within its budget, is futile
+CHANCE_FROM = 17  # pairs: the chance to decide at an earlier look is not known
+RARELY = f"chance < {100 * FUTILE:.0f} %"
 MAX_UNLIKE = 0.03  # of a variant's rounds: how far the void rounds of two variants may differ in number
 ONE_VOID_FROM = critical_values.RANKS_FROM  # pairs: from here on they may differ by one in any case
 
@@ -45,6 +48,12 @@ class Terms:
 
     untrusted: str = ""
     """Why no verdict can be trusted, however many pairs are drawn; empty when verdicts can be trusted."""
+
+    reachable: int = CAP
+    """The number of pairs that the budget allows at the pace so far."""
+
+    budget: str = ""
+    """The budget, as the user calls it."""
 
 
 USUAL = Terms()
@@ -100,7 +109,7 @@ def replay(
     Takes the arguments of ``judge``. Judges the looks one by one; the first look that decides gives the verdict. A used
     budget counts only after all pairs. So a claim that is made second gets the verdict it would have got first.
     """
-    past = dataclasses.replace(terms, out_of_budget="")
+    past = dataclasses.replace(terms, out_of_budget="", reachable=CAP)
     pairs = drawn if isinstance(drawn, Pairs) else drawn[0]
 
     def at_look(look: int) -> Verdict | None:
@@ -132,14 +141,37 @@ def _decide(claims: ClaimsWithPairs, terms: Terms) -> tuple[Outcome, str] | None
         within = [answer for answer in answers if answer and answer[0] is Outcome.INCONCLUSIVE]
         if failed or within or all(answers):
             return (failed or within or answers)[0]
-        if drawn >= FUTILITY_FROM and not last and _chance(claims, alpha, looks[-1]) < FUTILE:
-            end = f"stopped early: even {cap} pairs would almost surely not decide (chance < {100 * FUTILE:.0f} %)"
+        end = terms.out_of_budget or ("" if last else _futile(claims, looks, terms))
     end = end or terms.out_of_budget
     if not end and last and drawn >= min(cap, PER_OPENING):
         end = f"cap of {cap} pairs"
     if not end:
         return None
     return Outcome.INCONCLUSIVE, "; ".join(filter(None, (end, unlike or _obstacle(claims, alpha))))
+
+
+def _futile(claims: ClaimsWithPairs, looks: Sequence[int], terms: Terms) -> str:
+    """Why later looks would not decide a claim that this one did not; empty if they may.
+
+    A comparison without a claim uses its budget: more pairs narrow the interval that it shows.
+    """
+    drawn, kind, last = len(claims[0][1]), claims[0][0].of_kind, looks[-1]
+    least = 0 if kind.guard else REST_FUTILE_FROM
+    few = CHANCE_FROM <= last < FUTILITY_FROM and not kind.claims_nothing
+    if drawn >= (least if few else FUTILITY_FROM) and _chance(claims, terms.alpha, last) < FUTILE:
+        return f"stopped early: even {min(terms.cap, CAP)} pairs would almost surely not decide ({RARELY})"
+    later = [look for look in looks if drawn < look <= terms.reachable]
+    if kind.claims_nothing or terms.reachable >= last or drawn < least:
+        return ""
+    # Not every look can decide at every level, so the last one alone would not show the chance.
+    if later and (later[-1] < CHANCE_FROM or _may_decide(claims, terms.alpha, later)):
+        return ""
+    return f"stopped early: the rest of {terms.budget} would almost surely not decide ({RARELY})"
+
+
+def _may_decide(claims: ClaimsWithPairs, alpha: float, looks: Sequence[int]) -> bool:
+    """Whether one of these looks may decide a claim."""
+    return any(_chance(claims, alpha, look) >= FUTILE for look in reversed(looks) if look >= CHANCE_FROM)
 
 
 def unlike_voids(pairs: Pairs) -> str:

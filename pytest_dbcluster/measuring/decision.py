@@ -301,7 +301,8 @@ def _judge(
     late = next(filter(None, (open_loop.above_capacity(measurement.rounds[number]) for number in numbers)), "")
     if late and metrics.unit(metric) == metrics.LATENCY:
         untrusted, over = untrusted or late, over or late
-    terms = verdict.Terms(measurement.rules.alpha, cap, over, untrusted)
+    reachable, budget = measurement.drawing.reachable(question.timed)
+    terms = verdict.Terms(measurement.rules.alpha, cap, over, untrusted, reachable, budget)
     if not claim.of_kind.paired:
         return judging.judge(claim, measurement.values.trial(metric), terms, *_options(question))
     parts = [measurement.values.pairs(*two, metric) for two in reversed(question.comparisons)]

@@ -138,7 +138,7 @@ class Series:
         if other.number == self.number:
             raise ConfigError(f"{self.name} is compared with itself; a claim needs two variants")
         question = Question(claim, self.number, other.number, metric, asserted=asserted)
-        return _answer(question, self.measurement, cap=cap)
+        return ask_or_recall(question, self.measurement, cap=cap)
 
     @calls.check_arguments('candidate.values("throughput")')
     def values(self, metric: str) -> list[float]:
@@ -240,10 +240,10 @@ def _answer_last_first(claim: Claim, series: Sequence[Series], metric: str | Non
     metric = measurement.metric if metric is None else metric
     measurement.check_metric(metric)
     candidate, baseline, *others = (one.number for one in reversed(series))
-    return _answer(Question(claim, candidate, baseline, metric, tuple(others)), measurement)
+    return ask_or_recall(Question(claim, candidate, baseline, metric, tuple(others)), measurement)
 
 
-def _answer(question: Question, measurement: Measurement, *, cap: int | None = None) -> Answer:
+def ask_or_recall(question: Question, measurement: Measurement, *, cap: int | None = None) -> Answer:
     """The answer of a claim: that of the run that this one continues, else a new one. Raises as ``ask`` does."""
     from pytest_dbcluster.measuring import decision  # not before, since a test module may import ``ordered``
 

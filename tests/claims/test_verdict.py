@@ -1,6 +1,7 @@
 """Claims and their verdicts: when they answer, and what they answer."""
 
 import dataclasses
+import itertools
 import math
 import random
 
@@ -116,6 +117,44 @@ def test_futility_stops_few_claims_that_would_be_decided(monkeypatch):
 
     assert stopped
     assert len(missed) <= 1
+
+
+REST = {"reachable": 24, "budget": "the 120 s of measured time (--db-budget)"}
+
+
+def test_a_claim_stops_where_the_rest_of_its_budget_hardly_decides():
+    """The reason names the budget. With more budget it goes on, and so does a comparison without a claim."""
+    first = noise(0.01, 0.4, 14)
+    answer = judge(beats(), first, Terms(**REST))
+
+    assert answer.outcome is Outcome.INCONCLUSIVE
+    assert missing(answer.reason, "stopped early: the rest of", REST["budget"], "not decide", "chance < 1 %") == []
+    assert judge(beats(), first) is None
+    assert judge(differs(), first, Terms(**REST)) is None
+    assert judge(no_slower_than(0.05), noise(0.01, 1.0, 8), Terms(**REST | {"reachable": 17})).reason == answer.reason
+    assert judge(beats(), first.first(12), Terms(**REST)) is None
+
+
+def test_a_used_budget_is_the_reason_even_where_its_rest_decides_nothing():
+    """It says more about what the claim needs."""
+    assert judge(beats(), noise(0.01, 0.4, 14), Terms(**REST, out_of_budget="budget used")).reason == "budget used"
+
+
+def test_few_claims_stop_that_the_rest_of_their_budget_would_decide():
+    """Of 120 claims with a budget of 42 pairs, at most one."""
+    claims = [(no_slower_than(0.1), 0.2), (beats(), 0.1), (same_as(0.1), 0.1)]
+    missed, stopped = 0, 0
+    for (claim, sd), seed in itertools.product(claims, range(40)):
+        drawn = noise(0.03, sd, 42, seed)
+        looks = [look for look in critical_values.LOOKS if 8 <= look <= 42]
+        answers = [judge(claim, drawn.first(look), Terms(**REST | {"reachable": 42})) for look in looks]
+        found = next(filter(None, answers), None)
+        if found and found.reason.startswith("stopped early: the rest"):
+            stopped += 1
+            missed += replay(claim, drawn, Terms(cap=42)).outcome is not Outcome.INCONCLUSIVE
+
+    assert stopped > 10
+    assert missed <= 1
 
 
 def test_a_promising_claim_is_not_futile():

@@ -101,7 +101,7 @@ def test_a_comparison_beside_is_always_true_and_draws_few_pairs():
 
 def test_a_comparison_beside_counts_all_pairs_that_are_there():
     """Otherwise it would show other figures than the claim that drew them."""
-    default, flush_2 = series(1.0, 1.0, sd=0.3, cap=44)
+    default, flush_2 = series(1.0, 1.0, sd=0.3, cap=44, budget=1000.0)
     claimed = flush_2.beats(default)
 
     assert claimed.verdict.pairs > 20

@@ -41,7 +41,15 @@ OPTION = "--by-option"
 COLUMNS = ("option", "", "ratio ({})", "share", "")
 SMALL = 0.01  # of the sum of all effects, in logs: less has no shares
 # Reasons of a verdict that more rounds would close.
-FEW_ROUNDS = {"budget-used", "pairs-used", "futile", "run-budget-spent", "run-budget-too-short", "share-of-time-used"}
+FEW_ROUNDS = {
+    "budget-used",
+    "budget-too-small",
+    "pairs-used",
+    "futile",
+    "run-budget-spent",
+    "run-budget-too-short",
+    "share-of-time-used",
+}
 EFFECTS_SHARE = 0.75  # of a workload's time for the effects; the rest is for the options that carry it alone
 BY_PRESENCE = ("log_bin",)  # its value is the name of a file, and without the option it is off
 ALONE, ALL = "those alone", "all options"  # names of variants

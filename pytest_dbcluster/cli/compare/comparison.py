@@ -34,7 +34,6 @@ from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.measuring.race import running
-from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.documents import run_document, run_recorder
 from pytest_dbcluster.reporting.documents.machine import machine
@@ -65,10 +64,11 @@ from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
 SHARE = "70 %"  # arrival rate of the open loop
 RATE = "its arrival rate"  # what has changed for an answer, in messages
-OPERATIONS = 300  # of a round for p95; it needs 200, see rounds.metrics.require_operations
-SHORTEST = 1.0  # seconds of a round for p95
+OPERATIONS = 260  # of a round for p95; it needs 200, see rounds.metrics.require_operations
+SHORTEST = 0.5  # seconds of a round for p95
 WALL = 1.3  # wall time of a round / its measured time
-CLOSED_SHARE = 0.6  # of a workload's time for the throughput; the rest is for p95
+LONGEST = 0.8  # seconds of a round for the throughput: most differences are clear at the first look
+CLOSED_SHARE = 0.75  # of a workload's time for the throughput; the rest is for p95
 ROUNDS_SHARE = 0.95  # of --seconds: the last block ends after it, and then the servers stop
 SHARE_OF_TIME = "its share of --seconds"  # the limit of a workload's measured seconds, in messages
 STEP = 10  # seconds; an advised --seconds is a multiple of it
@@ -300,7 +300,7 @@ class Comparison:
             closed = self._measurement(workload, test, (end - now) * (CLOSED_SHARE if two_answers else 1.0))
             self._note(closed)
             throughput = guards.no_slower(closed, None)
-            closer = series_of(closed)[CANDIDATE].against(series_of(closed)[BASELINE])
+            closer = guards.closer(closed)
             self._note(closed)
             again = remarks.try_line(throughput.tries, closed.rules.alpha)
             remark = "; ".join(filter(None, (*closer.evidence.data_fits.values(), *again)))
@@ -350,7 +350,7 @@ class Comparison:
                     "use more --seconds, or more --threads"
                 )
             tail = with_seconds(workload.at_rate(rate.rate), length)
-            measurement = self._measurement(tail, test, seconds, rate)
+            measurement = self._measurement(tail, test, seconds, rate, after=closed)
             try:
                 return guards.no_slower(measurement, no_worse.TAIL)
             except metrics.TooFewOperations as error:
@@ -368,12 +368,15 @@ class Comparison:
         arrival_rate: ArrivalRate | None = None,
         *,
         race: bool = False,
+        after: Measurement | None = None,
     ) -> Measurement:
         """A measurement of a workload for ``seconds``. test: its test name in the results.
 
-        An answer at an arrival rate does not depend on the length of its rounds, which follows from the rate.
+        An answer at an arrival rate does not depend on the length of its rounds, which follows from the rate. It needs
+        no warm-up on clusters that ran rounds of ``after`` a moment before.
         """
         testbed = self._testbed(workload)
+        testbed.warm = after is not None and bool(after.pairs)
         if race:
             testbed.prepare_race(None)
         testbed.arrival_rate = arrival_rate  # the capacity is known, so the testbed need not measure it again
@@ -386,7 +389,8 @@ class Comparison:
         rules = rules_of(
             self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count, share=self._share
         )
-        rules = dataclasses.replace(rules, alpha=rules.alpha / self._parts)
+        cap = guards.tail_cap(after) if after else rules.cap
+        rules = dataclasses.replace(rules, alpha=rules.alpha / self._parts, cap=cap, time_left=lambda: end - now())
         asked = with_seconds(workload, None) if arrival_rate else workload
         recall = self._kept.recall(testbed, [asked] * len(self._variants), test)
         tries = EarlierTries(recall, Path.cwd())
@@ -444,7 +448,7 @@ def rules_of(
         more = workloads * (needed - seconds) / share / ROUNDS_SHARE
         return f"{needed} s, with about --seconds {STEP * math.ceil((seconds_in_all + more) / STEP)}"
 
-    return Rules(seed, budget=seconds, run_over=over, budget_name=SHARE_OF_TIME, larger_budget=larger)
+    return Rules(seed, budget=seconds, run_over=over, budget_name=SHARE_OF_TIME, larger_budget=larger, longest=LONGEST)
 
 
 @dataclasses.dataclass

@@ -13,10 +13,11 @@ from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
-from pytest_dbcluster.measuring.series import Series, series_of
-from pytest_dbcluster.reporting.tables.no_worse import MARGIN, WIDEST
+from pytest_dbcluster.measuring.series import Series, ask_or_recall, series_of
+from pytest_dbcluster.reporting.tables.no_worse import MARGIN, TAIL, WIDEST
 
 ROOM = 1.1  # a wider margin / the difference of equal clusters, as log ratios
+CLOSER_SECONDS = 15.0  # measured seconds that an interval of the ratio may take, once the guard is decided
 CANDIDATE, BASELINE = 1, 0
 
 # Claims a margin of the candidate and the baseline.
@@ -38,6 +39,33 @@ def no_slower(measurement: Measurement, metric: str | None) -> Answer:
 
     means = f"no worse means slower by {100 * WIDEST:.0f} % at most"
     return _narrowest(measurement, metric, [MARGIN, WIDEST, *wider], kinds.no_slower_than, ask, means)
+
+
+def tail_cap(measurement: Measurement) -> int:
+    """The maximum number of pairs for p95 on the clusters of a measurement.
+
+    If equal clusters can differ by more than ``WIDEST``, p95 can only show that the candidate is worse, and it does so
+    soon or never: the cap is the first look at which it can.
+    """
+    difference = measurement.source.cluster_difference(CANDIDATE, BASELINE, metric=TAIL)
+    only_worse = difference is not None and difference.bound > -math.log1p(-WIDEST)
+    return _first_look(measurement) if only_worse else measurement.rules.cap
+
+
+def closer(measurement: Measurement) -> Answer:
+    """The ratio of the throughputs from all rounds, and from more if its interval needs only a few more."""
+    pairs, look = measurement.pairs, _first_look(measurement)
+    seconds = measurement.drawing.blocks.seconds((BASELINE, CANDIDATE))
+    soon = pairs and (look - pairs) * seconds / pairs <= CLOSER_SECONDS
+    question = Question(kinds.differs(), CANDIDATE, BASELINE, measurement.metric, asserted=False)
+    answer = ask_or_recall(question, measurement, cap=max(pairs, look if soon else 1))
+    answer.report()  # no test reads it
+    return answer
+
+
+def _first_look(measurement: Measurement) -> int:
+    """The first look at which a difference can be certain."""
+    return reach.first_look_at(measurement.rules.alpha, measurement.drawing.instances)
 
 
 def same(measurement: Measurement) -> Answer:

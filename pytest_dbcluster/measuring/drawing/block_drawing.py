@@ -166,6 +166,11 @@ class BlockDrawing:
         """Why a claim about these variants must draw no more: budget or time is used, or its hosts will be gone."""
         return self.source.notice() or self.out_of_budget(variants) or self.rules.run_over()
 
+    def reachable(self, variants: Sequence[int]) -> tuple[int, str]:
+        """The number of pairs that the budget of a claim about these variants allows, and the name of the budget."""
+        rules, rounds = self.rules, [done for number in variants for done in self.blocks.rounds[number]]
+        return reach.reachable(rounds, self.blocks.pairs, rules.budget, rules.time_left()), rules.whole_budget
+
     def out_of_budget(self, variants: Sequence[int]) -> str:
         """Why the budget of a claim about these variants allows no other block; empty while it does."""
         used, name = self.blocks.seconds(variants), self.rules.budget_name

@@ -50,6 +50,7 @@ class Pace:
             return
         rounds = [done for block in warm_ups for done in block]
         least = metrics.seconds_needed(rounds, self.metric, self.source.load)
+        most = min(most, self.rules.longest)
         self.length = round_length.choose(warm_ups, least=least, most=most, budget=self.rules.budget_name)
         self.source.set_length(self.length)
 

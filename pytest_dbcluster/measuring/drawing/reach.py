@@ -19,6 +19,8 @@ from pytest_dbcluster.rounds.round import Round
 
 WARM_UPS = 2  # blocks: the minimum of a warm-up
 ROUNDS_VARY = 1.05  # start an opening block that may overrun the budget by up to 5 %
+FASTER = 1.1  # later rounds may be faster by this factor
+CAP = critical_values.LOOKS[-1]
 LEEWAY = 1.5  # rounds after the warm-up may be faster by this factor
 LARGER: Callable[[int], str] = f"{round_length.BUDGET} {{}}".format  # what to write for a budget of this many seconds
 
@@ -135,6 +137,19 @@ def out_of_event_budget(used: Sequence[float], upcoming: int, usual: float, budg
         f"budget of {budget:.4g} s for events ({BUDGET}): {quantity(len(used), 'repetition')} took "
         f"{math.fsum(used):.0f} s, the next block of {upcoming} needs {needed:.0f} s"
     )
+
+
+def reachable(rounds: Sequence[Round], pairs: int, budget: float, left: float) -> int:
+    """The number of pairs that a budget of measured seconds and the rest of the time allow, at the pace of the rounds.
+
+    rounds: all rounds of ``pairs`` pairs. left: seconds of wall time. The next rounds may be a little faster, so it is
+    rather too large. At least the pairs that are there.
+    """
+    measured, wall = math.fsum(one.seconds for one in rounds), math.fsum(one.wall for one in rounds)
+    if not measured:
+        return CAP
+    more = min(budget / measured, 1 + left / max(wall, measured))
+    return math.floor(min(CAP, pairs * FASTER * max(1.0, more)))
 
 
 def fastest_round(blocks: Sequence[Sequence[Round]], numbers: Sequence[int]) -> float:

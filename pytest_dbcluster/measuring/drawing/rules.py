@@ -44,3 +44,14 @@ class Rules:
 
     larger_budget: Callable[[int], str] = reach.LARGER
     """Returns what the user has to write for a budget of this many seconds."""
+
+    time_left: Callable[[], float] = lambda: math.inf
+    """Returns the seconds of wall time until ``run_over`` ends the draws of this claim."""
+
+    longest: float = round_length.LONGEST
+    """The maximum seconds of a round whose length is chosen."""
+
+    @property
+    def whole_budget(self) -> str:
+        """The budget of a claim in words."""
+        return f"the {self.budget:.4g} s of measured time ({self.budget_name})"

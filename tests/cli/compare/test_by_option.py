@@ -89,7 +89,7 @@ def test_the_options_that_carry_it_are_compared_alone():
     facts = ("flush and binlog alone against all 5 options: equally fast within 5 % (1.0", "x, 90 % ")
     assert missing(alone(1.0), *facts) == []
     assert missing(alone(0.6), "not equally fast, 0.6", "the other options matter too") == []
-    assert missing(alone(1.0, sd=0.5), "could not tell, ", "budget of 40 s") == []
+    assert missing(alone(1.0, sd=0.5), "could not tell, ", "40 s of measured time") == []
     left = AloneAnswer(("flush",), 2, None, "0 s are left")
     answer = dataclasses.replace(answered([0.3, 0.0, 0.0]), alone=left)
     assert by_option.table(answer, NAMES)[-1] == "flush alone against all 2 options: could not tell: 0 s are left"

@@ -22,7 +22,7 @@ def test_the_budget_counts_the_variants_of_the_claim():
     source = FakeSource(("a", "b", "c"), lambda variant: (1.0, 1.0, 100.0)[variant])
     asked = measurement(source, budget=30.0)
     a, b, _ = series_of(asked)
-    answer = b.beats(a)
+    answer = b.against(a)
 
     assert missing(answer.verdict.reason, "budget of 30 s of measured time", "used", "(--db-budget)") == []
     assert asked.pairs == 15

@@ -44,6 +44,15 @@ class Timed(FakeSource):
         self.told.append(length.seconds)
 
 
+def test_rounds_last_no_longer_than_their_rules_allow():
+    """Noise between rounds that is much smaller than that within them asks for longer ones."""
+    source = Timed(("slow", "fast"), noisy(1.0, 0.5, sd=0.2))
+    slow, fast = series_of(measurement(source, longest=0.3))
+    fast.against(slow)
+
+    assert source.told == [0.3]
+
+
 def test_the_length_is_chosen_once_from_the_warm_up():
     """All variants and all claims get it, and the message says it; rounds that are given by the test stay."""
     source = Timed(("slow", "fast"), noisy(1.0, 0.5, sd=0.01))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from pytest_dbcluster.claims import kinds
@@ -26,6 +28,23 @@ from tests.support.measurements import measured, measurement, two
 def test_the_first_look_is_the_first_that_can_decide(claim, alpha, look):
     """A stricter level says nothing at the first look."""
     assert reach.first_look(claim, alpha) == look
+
+
+@pytest.mark.parametrize(
+    ("pairs", "budget", "left", "reachable"),
+    [
+        (10, 40.0, math.inf, 22),
+        (10, 100.0, 30.0, 22),
+        (10, 100.0, 0.0, 11),
+        (10, 1e6, math.inf, 160),
+        (0, 9.0, 1.0, 160),
+    ],
+)
+def test_pairs_are_reachable_at_the_pace_so_far(pairs, budget, left, reachable):
+    """Measured seconds bound them, and the rest of the time; both allow a tenth more."""
+    rounds = [Round("slow", 0, 0, RunResult(1.0, 100), 1.5, 0.0, {})] * 2 * pairs
+
+    assert reach.reachable(rounds, pairs, budget, left) == reachable
 
 
 def test_rounds_too_long_for_the_budget_are_an_error_before_anything_starts():
