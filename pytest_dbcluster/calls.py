@@ -44,16 +44,26 @@ def _with_checks(function: Callable[..., Any], usage: str, instead: Mapping[str,
     @functools.wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
         try:
-            signature.bind(*arguments, **keywords)
-        except TypeError as error:
+            return function(*arguments, **keywords)
+        except TypeError:
+            if not (error := _binding_error(signature, arguments, keywords)):
+                raise
             unknown = [name for name in keywords if name not in known] if takes_only_known else []
             # Python would name a missing argument first, even if the call has it under another name.
             reason = f"there is no argument {'=, '.join(unknown)}=" if unknown else str(error)
             hint = _instead(unknown, known, instead)
             raise ConfigError(f"{_name(usage)}(...): {reason}; {hint}usage: {usage}") from None
-        return function(*arguments, **keywords)
 
     return call
+
+
+def _binding_error(signature: inspect.Signature, arguments: Any, keywords: Any) -> TypeError | None:
+    """Why a function does not accept these arguments. It is asked after an error alone, because it takes long."""
+    try:
+        signature.bind(*arguments, **keywords)
+    except TypeError as error:
+        return error
+    return None
 
 
 def _name(usage: str) -> str:

@@ -7,6 +7,7 @@ group.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -51,6 +52,7 @@ def _specs(values: Iterable[Any]) -> Iterator[ClusterSpec]:
             yield value
 
 
+@functools.cache
 def _shape(spec: ClusterSpec, on: object) -> str:
     """The key of a cluster. It has no server options, because one cluster can switch between them."""
     proxy = " ".join([spec.proxy or "", *(f"{name}={value}" for name, value in spec.proxy_options)])
