@@ -376,21 +376,11 @@ class Comparison:
         no warm-up on clusters that ran rounds of ``after`` a moment before.
         """
         testbed = self._testbed(workload)
-        testbed.warm = after is not None and bool(after.pairs)
+        # The capacity is known, so the testbed need not measure it again.
+        testbed.arrival_rate, testbed.warm = arrival_rate, after is not None and bool(after.pairs)
         if race:
             testbed.prepare_race(None)
-        testbed.arrival_rate = arrival_rate  # the capacity is known, so the testbed need not measure it again
-        now = self._pool.turns.clock
-        end = now() + seconds
-
-        def over() -> str:
-            return "" if now() < end else f"{SHARE_OF_TIME} ({seconds:.0f} s) is over"
-
-        rules = rules_of(
-            self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count, share=self._share
-        )
-        cap = guards.tail_cap(after) if after else rules.cap
-        rules = dataclasses.replace(rules, alpha=rules.alpha / self._parts, cap=cap, time_left=lambda: end - now())
+        now, rules = self._pool.turns.clock, self._rules(seconds, after)
         asked = with_seconds(workload, None) if arrival_rate else workload
         recall = self._kept.recall(testbed, [asked] * len(self._variants), test)
         tries = EarlierTries(recall, Path.cwd())
@@ -406,6 +396,20 @@ class Comparison:
             plan=self._plan,
             compare_servers=ServerComparer(testbed) if self._explains and arrival_rate is None else None,
         )
+
+    def _rules(self, seconds: float, after: Measurement | None) -> Rules:
+        """The rules of a measurement that begins now; seconds and after as in ``_measurement``."""
+        now = self._pool.turns.clock
+        end = now() + seconds
+
+        def over() -> str:
+            return "" if now() < end else f"{SHARE_OF_TIME} ({seconds:.0f} s) is over"
+
+        rules = rules_of(
+            self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count, share=self._share
+        )
+        cap = guards.tail_cap(after) if after else rules.cap
+        return dataclasses.replace(rules, alpha=rules.alpha / self._parts, cap=cap, time_left=lambda: end - now())
 
     def _testbed(self, workload: Workload) -> Testbed:
         """The round source of a workload."""

@@ -140,10 +140,10 @@ def out_of_event_budget(used: Sequence[float], upcoming: int, usual: float, budg
 
 
 def reachable(rounds: Sequence[Round], pairs: int, budget: float, left: float) -> int:
-    """The number of pairs that a budget of measured seconds and the rest of the time allow, at the pace of the rounds.
+    """The number of pairs that a budget and the rest of the time allow, at the pace of these rounds.
 
-    rounds: all rounds of ``pairs`` pairs. left: seconds of wall time. The next rounds may be a little faster, so it is
-    rather too large. At least the pairs that are there.
+    It is rather too large, because later rounds may be faster. rounds: all rounds of ``pairs`` pairs. budget: measured
+    seconds. left: seconds of wall time.
     """
     measured, wall = math.fsum(one.seconds for one in rounds), math.fsum(one.wall for one in rounds)
     if not measured:
