@@ -41,6 +41,7 @@ local parts, length = {}, 0 -- texts and numbers of the batch
 local starts = {} -- the first part of each statement
 local results = ffi.new("void *[?]", MOST + 1) -- by statement, from 1; null without rows
 local count, received = 0, 0
+local lead -- the first statement of the next batch, or nil
 
 -- Takes sysbench's connection for the next batches. Raises an error for a sysbench whose connections are different.
 function batch.take(con)
@@ -62,6 +63,16 @@ end
 -- Begins a batch.
 function batch.clear()
    length, count = 0, 0
+   if lead then
+      local words = lead
+      lead = nil
+      batch.statement(words)
+   end
+end
+
+-- The next batch begins with this statement.
+function batch.first(words)
+   lead = words
 end
 
 -- Writes a text, or an integer below 1e14.

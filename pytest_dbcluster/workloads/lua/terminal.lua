@@ -14,6 +14,7 @@
 --    place      optional, (t): the name of the statement that runs, for the message of an error that ends the load
 --    conflicts  optional: error numbers of this workload after which a retry can succeed
 --    retries    optional, (problem): whether a retry can succeed after an error that no list has
+--    rolls_back optional: whether the first statement of an attempt is a ROLLBACK if t.unended is set
 --    leave      optional, (t): once, after the last transaction; its error is reported like that of a statement
 --    prefix     optional: begins the names of our options, so that those of a user's script can have the same
 --
@@ -51,7 +52,7 @@ local PER_E = PER_OCTAVE / math.log(2)
 -- (1020), the cluster is not ready (1047), a commit that certification refused (1180, 3100, 3101), locks (1205, 1213),
 -- interrupted by a writeset that came first (1317), a table that was being changed (1412).
 local CONFLICTS = {1020, 1047, 1180, 1205, 1213, 1317, 1412, 3100, 3101}
-local NOT_READY, INTERRUPTED = 1047, 1317
+local NOT_READY, DEADLOCK, INTERRUPTED = 1047, 1213, 1317
 -- At COMMIT these say nothing: the server also returns them when it is cut from its peers while it waits for them, and
 -- the peers may have committed the transaction (1180 of Galera, 3100 of Group Replication). A retry could write twice.
 local UNSURE = {1180, 3100}
@@ -186,7 +187,7 @@ end
 
 local function drop(t)
    local con = t.con
-   t.con = nil
+   t.con, t.unended = nil, false
    if con then pcall(con.disconnect, con) end
 end
 
@@ -317,13 +318,16 @@ local function settle(t, problem, tries)
       end
       return committing and "unknown" or "failed"
    end
-   if not roll_back(t) then
+   local pause = number == NOT_READY and PAUSE or math.min((tries - 1) * STEP, LONGEST)
+   -- The server has ended the transaction. What a batch has begun since then ends with the next attempt, which comes at
+   -- once; after a COMMIT, nothing has begun.
+   t.unended = load.rolls_back and number == DEADLOCK and (committing or pause == 0)
+   if not t.unended and not roll_back(t) then
       drop(t)
       -- A server that shuts down first interrupts statements, then closes connections.
       if committing and number == INTERRUPTED then return "unknown" end
    end
    if committing and unsure[number] and not problem.sql_errmsg:find(VICTIM, 1, true) then return "unknown" end
-   local pause = number == NOT_READY and PAUSE or math.min((tries - 1) * STEP, LONGEST)
    if pause > 0 then sleep_until(t, now() + pause) end
    return "retry"
 end
@@ -352,7 +356,11 @@ local function attempts(t, entry, kind, input, began)
       local what = settle(t, result, tries)
       began = lose(entry, began)
       if what ~= "retry" then return what, tries end
-      if tries >= t.attempts or began >= t.limit or not goes_on(t) then return "failed", tries end
+      if tries >= t.attempts or began >= t.limit or not goes_on(t) then
+         if t.unended and not roll_back(t) then drop(t) end
+         t.unended = false
+         return "failed", tries
+      end
    end
 end
 

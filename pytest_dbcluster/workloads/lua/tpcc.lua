@@ -51,7 +51,7 @@ local function session(t)
    return (tonumber(now[0].seconds) * 1000 + math.floor(tonumber(now[0].nanoseconds) / 1e6)) * 4096 + t.id
 end
 
-local load = {kinds = inputs.kinds}
+local load = {kinds = inputs.kinds, rolls_back = true}
 
 function load.connect(t)
    batch.take(t.con)
@@ -72,6 +72,10 @@ local execute = {}
 for number, kind in ipairs(inputs.kinds) do execute[number] = transactions[kind] end
 
 function load.execute(t, kind, input)
+   if t.unended then
+      batch.first("ROLLBACK")
+      t.unended = false
+   end
    return execute[kind](t, input)
 end
 

@@ -55,6 +55,46 @@ def test_all_threads_have_one_start_whoever_looks_at_the_clock_first(standalone,
     assert done.seconds < time.monotonic() - began
 
 
+# A transaction whose first try ends as by a deadlock.
+UNENDED = """
+local batch, terminal = require("batch"), require("terminal")
+terminal.load {
+   kinds = {"conflict"}, rolls_back = %s,
+   connect = function(t) batch.take(t.con) end,
+   draw = function() return 1, {} end,
+   execute = function(t, _, input)
+      if t.unended then batch.first("ROLLBACK") end
+      t.unended = false
+      batch.clear()
+      local asked = batch.statement("SELECT 7")
+      batch.send()
+      assert(batch.integer(batch.row(asked)[0]) == 7)
+      if input.tried then return end
+      input.tried = true
+      t.con:query("SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'as a deadlock'")
+   end,
+}
+"""
+
+
+@pytest.mark.parametrize(("own", "attempts"), [(True, 9), (False, 9), (True, 1)])
+def test_a_deadlock_needs_no_round_trip_of_its_own(standalone, filled, tmp_path, own, attempts):
+    """The ROLLBACK goes with the next attempt, if the workload can; without another attempt it goes alone."""
+    setting, [node] = filled(standalone), standalone.nodes
+    (tmp_path / "unended.lua").write_text(UNENDED % str(own).lower())
+    ends = sysbench_driver.endpoints(standalone, "all", writes=True)
+    once = Call("unended", str(tmp_path / "unended.lua"), 2, SCHEMA, ends, {"attempts": attempts})
+    with logging_queries(node):
+        done, _ = sysbench_driver.run(once, setting, seconds=0.05)
+        rows = node.query("SELECT argument FROM mysql.general_log WHERE argument LIKE 'ROLLBACK%'")
+    total, conflicts = done.ledger.total, done.ledger.errors[1213, "node1"]
+    with_next, alone = (rows.count((text,)) for text in ("ROLLBACK;SELECT 7", "ROLLBACK"))
+
+    assert total.tried - total.good == conflicts > 0
+    assert (total.failed <= 2) == (attempts > 1)  # the end of the run may come between two attempts
+    assert (with_next, alone) == ((conflicts - total.failed, total.failed) if own else (0, conflicts))
+
+
 @pytest.mark.parametrize("prepared", [True, False])
 def test_conflicts_end_no_run_and_the_ledger_adds_up(galera2, filled, prepared):
     """Both nodes write the same twenty rows: errors by number and node, each attempt counted once."""
