@@ -108,8 +108,7 @@ class _NodeLook:
         """The state now; after ``down`` if the server has another process than at the last look."""
         before, self._process = self._process, self._node.process
         if not self._node.running:
-            self.connection.close()  # it would break with the next server
-            return [DOWN]
+            return [self._down()]
         replaced = before is not None and before is not self._process
         return [*([DOWN] if replaced else []), self._state()]
 
@@ -121,10 +120,15 @@ class _NodeLook:
             seen = self.connection.pairs(health.statement, ANSWER_SECONDS * node.host.patience)
         except DBClusterError:
             time.sleep(REAPED_SECONDS)
-            return SILENT if node.running else DOWN
+            return SILENT if node.running else self._down()
         if health.accepts("writer", seen):
             return WRITES
         return READS if health.accepts("reader", seen) else UNREADY
+
+    def _down(self) -> str:
+        """The state of a node without a server. Its connection would break with the next server."""
+        self.connection.close()
+        return DOWN
 
 
 def _route(proxy: Proxy) -> Sequence[str]:

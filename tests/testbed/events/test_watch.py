@@ -81,6 +81,22 @@ def test_each_change_of_a_node_is_seen_once(looking):
     assert node.closed >= 2  # while it was down, and at the end
 
 
+def test_a_connection_to_a_server_that_ends_is_closed(looking):
+    """Also if the server ends while it is asked."""
+    node = Node("node1", member="ON", role="PRIMARY")
+
+    def ends(statement, seconds):
+        node.running = False
+        raise SQLError("node1", statement, 2013, "lost")
+
+    seen = looking(node)
+    wait_for(["writes"], lambda: seen.nodes(0.0)["node1"])
+    node.pairs = ends
+    wait_for(["writes", "down"], lambda: seen.nodes(0.0)["node1"])
+
+    assert node.closed >= 1
+
+
 def test_a_server_that_was_replaced_between_two_looks_was_down(looking):
     """A service manager starts it again within milliseconds."""
     node = Node("node1", member="ON", role="PRIMARY")
@@ -92,14 +108,15 @@ def test_a_server_that_was_replaced_between_two_looks_was_down(looking):
 
 def test_an_error_while_it_starts_leaves_no_thread(looking, monkeypatch):
     """Such as Ctrl-C while the first look has no answer."""
-    answer, silent = threading.Event(), Node("node1")
+    answer, silent, usual = threading.Event(), Node("node1"), time.monotonic
     silent.pairs = lambda statement, seconds: answer.wait(60) and {}
 
-    def interrupted(*given):
+    def interrupted():
+        monkeypatch.setattr(time, "monotonic", usual)  # Ctrl-C comes once, and only the watch may see it
         answer.set()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(watch.time, "monotonic", interrupted)
+    monkeypatch.setattr(time, "monotonic", interrupted)
     with pytest.raises(KeyboardInterrupt):
         looking(silent)
 
