@@ -2,15 +2,21 @@
 
     python benchmarks/suites.py [galera replication ...] [--results DIR] [--keep FILE]
 
-Without names all suites are run, which takes hours. With --keep, each suite is added to a file, and the table has all
-suites of the file; so the hours may be divided. Each one is `pytest suites/NAME` in a process of its own, with
-programs, templates and references in the cache if they were there before. Wall time is from the start of the process to
-its end. The measured share is the seconds of all rounds in the results, with their drains, divided by the wall time. It
-excludes reset, switch, settle and warm-up; "not measured" is the minutes of all that. A drain is a part of the result:
-the throughput with it is shown beside each claim. The share without drains stands in a column. Claims count if a test
-asserts them. The machine cannot show those that ask for more cores than the nodes have, or for a disk on which flushing
-costs something; the target is for the others. Each that is inconclusive is listed with its reason below the table.
---results keeps the results of each suite in DIR/NAME. The memory is the most that the process of pytest had at once.
+Without names all suites are run, which takes hours. With --keep, each suite is added to a file. The table has all
+suites of the file, so the hours may be divided. Each suite is run as a separate process, `pytest suites/NAME`.
+Programs, templates and references are in the cache if they were there before.
+
+- Wall time: from the start of the process to its end.
+- Share measured: the seconds of all rounds with their drains, divided by the wall time. Reset, switch, settle and
+  warm-up are not measured. Their minutes stand in a column.
+- Without drains: the same share without drains. A drain is a part of the result: each claim shows the throughput with
+  it.
+- Claims: those that a test asserts. Inconclusive ones are listed below the table with their reasons.
+- Not shown: claims that this machine cannot show. They ask for more cores than the nodes have, or for a disk on which
+  flushing costs something. The target is for the others.
+- Memory: the largest memory of the process of pytest.
+
+--results keeps the results of each suite in DIR/NAME.
 """
 
 from __future__ import annotations

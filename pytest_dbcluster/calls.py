@@ -58,7 +58,7 @@ def _with_checks(function: Callable[..., Any], usage: str, instead: Mapping[str,
 
 
 def _binding_error(signature: inspect.Signature, arguments: Any, keywords: Any) -> TypeError | None:
-    """Why a function does not accept these arguments. It is asked after an error alone, because it takes long."""
+    """Why a function does not accept these arguments; None if it does. Only errors are worth the time that it takes."""
     try:
         signature.bind(*arguments, **keywords)
     except TypeError as error:

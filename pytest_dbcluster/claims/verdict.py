@@ -22,7 +22,7 @@ from pytest_dbcluster.claims.pairs import Pairs
 ALPHA = critical_values.ALPHAS[0]
 CAP = critical_values.LOOKS[-1]
 FUTILITY_FROM = 28  # pairs: no claim is futile before this look
-REST_FUTILE_FROM = 14  # pairs: the rest of a budget is not futile before this look; for a guard before its first one
+REST_FUTILE_FROM = 14  # pairs: before this look we do not give up the rest of a budget, except for guards
 FUTILE = 0.01  # a claim with a smaller chance to be decided before the cap, or within its budget, is futile
 CHANCE_FROM = 17  # pairs: the chance to decide at an earlier look is not known
 RARELY = f"chance < {100 * FUTILE:.0f} %"

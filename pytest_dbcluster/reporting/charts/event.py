@@ -185,8 +185,8 @@ def _draw_errors(axes: Any, outages: Sequence[Outage]) -> None:
 def draw_values(axes: Any, record: ClaimRecord) -> None:
     """Draw the value of each repetition as a dot, with the bound and the interval of the claim.
 
-    The dot of a lower bound is hollow. Of two variants, the interval is that of the difference, from the median of the
-    baseline to the left: it is where the candidate's median is expected.
+    The dot of a lower bound is hollow. Of two variants it is the interval of the difference, subtracted from the median
+    of the baseline. So it shows where the median of the candidate may lie.
     """
     names = list(record.rounds)
     for number, name in enumerate(names):

@@ -235,7 +235,7 @@ class GroupReplication(Topology):
         ]
 
     def suspects(self, node: Node, living: Sequence[Node]) -> bool:
-        """Whether a living member sees another one as unreachable: it misses its messages for 5 s by then."""
+        """Whether a living member sees another one as unreachable, which takes 5 s without its messages."""
         views = [members.view(peer, [*living, node]) for peer in living]
         return any(view.states.get(node.name) == members.UNREACHABLE for view in views)
 
