@@ -56,7 +56,7 @@ def closer(measurement: Measurement) -> Answer:
     """The ratio of the throughputs from all rounds, and from more if its interval needs only a few more."""
     pairs, look = measurement.pairs, _first_look(measurement)
     seconds = measurement.drawing.blocks.seconds((BASELINE, CANDIDATE))
-    soon = pairs and (look - pairs) * seconds / pairs <= CLOSER_SECONDS
+    soon = not pairs or (look - pairs) * seconds / pairs <= CLOSER_SECONDS
     question = Question(kinds.differs(), CANDIDATE, BASELINE, measurement.metric, asserted=False)
     answer = ask_or_recall(question, measurement, cap=max(pairs, look if soon else 1))
     answer.report()  # no test reads it

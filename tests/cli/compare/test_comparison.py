@@ -113,6 +113,13 @@ def test_the_ratio_gets_its_interval_if_that_takes_seconds(seconds, pairs):
     assert closer(measurement).verdict.pairs == pairs
 
 
+def test_the_ratio_has_its_interval_if_only_the_guard_is_taken_over():
+    """A comparison that is continued has no rounds then, so those of the first look are drawn."""
+    measurement = Measurement(FakeSource(("old", "new"), noisy(4.0, 2.0, sd=0.01)), Rules(seed=1))
+
+    assert closer(measurement).verdict.pairs == 12
+
+
 def apart_by(percent):
     """Two equally fast variants on clusters that can differ by this; None for one cluster."""
     source = FakeSource(("old", "new"), noisy(1.0, 1.0, sd=0.01))
