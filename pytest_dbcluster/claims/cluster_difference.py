@@ -13,6 +13,7 @@ one side. ``upper`` estimates it from pairs of clusters that were measured.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 
@@ -149,6 +150,7 @@ def _prediction(square: float, noise: float, pairs: int) -> float:
     return high
 
 
+@functools.cache
 def student_quantile(probability: float, freedom: int) -> float:
     """The quantile of Student's t distribution with a whole number of degrees of freedom, by bisection."""
     low, high = 0.0, 1e4

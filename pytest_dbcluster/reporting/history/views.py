@@ -120,10 +120,12 @@ def _claim(history: History, entries: Sequence[Entry]) -> ClaimHistory:
 
 def table(history: History, wanted: str = "") -> str:
     """The newest run of each claim, compared with the runs before it."""
-    rows = []
-    for item in claims(history, wanted):
+    rows, shown = [], claims(history, wanted)
+    judged = judge(history, {item.last.run for item in shown})
+    newest = {(one.entry.run, one.entry.key): one for one in judged if one.subject == RATIO}
+    for item in shown:
         last = item.last
-        compared = next(one for one in judge(history, [last.run]) if one.entry == last and one.subject == RATIO)
+        compared = newest[last.run, last.key]
         before, change = "-", "too few runs"
         if compared.drift.has_enough_runs:
             before, change = (

@@ -29,6 +29,16 @@ def test_the_table_has_a_row_for_each_claim_and_release():
     assert other.endswith("-       too few runs")
 
 
+def test_the_table_judges_all_claims_at_once(monkeypatch):
+    """Its time grows with the lines of the history, not with their square."""
+    asked, judge = [], views.judge
+    monkeypatch.setattr(views, "judge", lambda *given: asked.append(given) or judge(*given))
+    history = History((*entries([1.5]), *entries([1.5], release="mysql:8.4")))
+
+    assert len(views.table(history).splitlines()) == 3
+    assert len(asked) == 1
+
+
 def test_a_stall_has_a_trend_in_seconds():
     """The table and the axis of the chart have its unit."""
     history = History(tuple(entries([6.1, 6.2], metric="stall", low=6.0, high=6.3)))
