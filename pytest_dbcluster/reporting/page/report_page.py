@@ -42,6 +42,7 @@ TEMPLATE, STYLES = "template.html", "style.css"
 # What readers look for first comes first.
 RANKS = {Outcome.FAILS: 0, Outcome.INCONCLUSIVE: 1, Outcome.HOLDS: 2}
 MANY = 4  # claims: a page with so many has contents, and folds the claims that need no attention
+MOST = 500  # claims with a section of their own, each of 40 KB; browsers need seconds for a page of 20 MB
 FOLDED = ("holds", states.COMPARED)
 LISTED = 8  # folded claims that the contents list at once
 Keyed = list[tuple[Source, ClaimRecord, str]]
@@ -156,7 +157,7 @@ def _content(read: Sequence[Source], making: Making) -> dict[str, Any]:
         "joint": [(source.name if several else "", line) for source, line in joint if line],
         "symbols": words.SYMBOLS,
         "counts": summary.counts(read),
-        "notes": [*notes, *(("", sentence) for sentence in making.failed.values())],
+        "notes": [*notes, *(("", sentence) for sentence in (*_left_out(keyed), *making.failed.values()))],
         "runs": [(source.name, summary.about(source), summary.time_bar(source)) for source in read],
         "forests": forests,
         "comparisons": comparisons,
@@ -168,6 +169,14 @@ def _content(read: Sequence[Source], making: Making) -> dict[str, Any]:
         "tests": summary.tests(read),
         "several": several,
     }
+
+
+def _left_out(keyed: Keyed) -> list[str]:
+    """A sentence about the claims that have no section; none if all have one."""
+    if len(keyed) <= MOST:
+        return []
+    shown = f"{MOST} of {len(keyed)} claims are shown here, refuted and inconclusive ones first"
+    return [f"{shown}; claims.jsonl, rounds/ and charts/ have all claims"]
 
 
 def _contents(claims: Sequence[ClaimView]) -> dict[str, Any]:
@@ -196,7 +205,7 @@ def _claims(read: Sequence[Source], keyed: Keyed, making: Making) -> list[ClaimV
     """The views of the claims, without those that fail."""
     samples = {id(record): source.timeline(number) for source in read for number, record in enumerate(source.claims)}
     makes = []
-    for number, (source, record, key) in enumerate(keyed, 1):
+    for number, (source, record, key) in enumerate(keyed[:MOST], 1):
         place = source.name if len(read) > 1 else ""
         closer = no_worse_view.closer_of(record, source.claims)
         make = functools.partial(claim_view.view, record, key, place, samples[id(closer or record)], closer)
@@ -237,7 +246,7 @@ def _forests(keyed: Keyed) -> list[tuple[str, str, str]]:
         forest.Line(record, _name(record, source if runs else None, release=releases), key and f"#{key}")
         for source, record, key in keyed
     ]
-    lines = [line for line in lines if line.record.verdict.claim.of_kind.is_ratio]
+    lines = [line for line in lines if line.record.verdict.claim.of_kind.is_ratio][:MOST]
     kinds = (
         ("Ratio of speed", [line for line in lines if not forest.counter(line.record)]),
         ("Ratio of a counter", [line for line in lines if forest.counter(line.record)]),

@@ -150,6 +150,18 @@ def test_contents_fold_many_claims_that_hold(tmp_path, uncharted):
     assert len(shown[1][2]) == 9
 
 
+def test_a_page_of_very_many_claims_shows_the_first_ones(tmp_path, uncharted, monkeypatch):
+    """Refuted claims come first, so none of them is left out before those that hold. A note says how many are shown."""
+    monkeypatch.setattr(report_page, "MOST", 2)
+    made = [record(load=f"mysqlslap write c{number}") for number in range(3)]
+    found = Texts(report_page.html(sources.read_all([results(tmp_path / "run", [*made, failed()])])))
+
+    assert {name for name in found.sections if name.startswith("claim")} == {"claim1", "claim2"}
+    assert "mysqlslap update c50" in found.sections["claim1"]
+    assert not missing(" ".join(found.sections.values()), "2 of 4 claims are shown here", "claims.jsonl")
+    assert not [link for link in found.links if link.startswith(("#claim3", "#claim4"))]
+
+
 def test_a_claim_on_files_names_their_content(tmp_path, uncharted):
     """Two runs with other files have other digests. A workload without files has none."""
     made = [record(load="sql shop t8", content="0b813aadf6"), record(load="tpcc w1 t4")]
