@@ -71,6 +71,9 @@ class StoppedLoad:
     everything. None for a workload that keeps no books.
     """
 
+    violations: Callable[[], Sequence[str]] | None = None
+    """As ``Workload.violations`` after the load, without the books. None: the same as ``Workload.violations``."""
+
 
 @runtime_checkable
 class RunsUntilStopped(Protocol):

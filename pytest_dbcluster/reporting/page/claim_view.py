@@ -49,6 +49,7 @@ OUTAGE = (
     "node back in, s",
     "without redundancy, s",
     "events before",
+    "conditions violated",
 )
 
 # What a statement took on the servers.
@@ -385,6 +386,7 @@ def _outage_cells(found: Outage) -> tuple[str, ...]:
         f"{returned.seconds:.1f} {returned.how}".strip() if returned else NOTHING,
         NOTHING if found.without_redundancy is None else f"{found.without_redundancy:.1f}",
         NOTHING if found.events_before is None else str(found.events_before),
+        str(len(found.violations)),
     )
 
 

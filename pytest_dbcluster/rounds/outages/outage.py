@@ -185,6 +185,9 @@ class Outage:
     events_before: int | None = None
     """How many events its cluster had before, after each of which it was made whole. None in older results."""
 
+    violations: tuple[str, ...] = ()
+    """The conditions of the workload that did not hold when the cluster was whole again, each with its first row."""
+
     @property
     def observed_seconds(self) -> float:
         """Seconds from the event to the end of the load."""

@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
@@ -25,6 +25,7 @@ from pytest_dbcluster.hosts.host import EndsCommands
 from pytest_dbcluster.rounds.outages import outage, states
 from pytest_dbcluster.rounds.outages.outage import Outage, Returned
 from pytest_dbcluster.rounds.round import Round, RunResult
+from pytest_dbcluster.system.tracing.recorder import span
 from pytest_dbcluster.testbed.events.watch import Watch
 from pytest_dbcluster.testbed.timeline import Askers
 from pytest_dbcluster.workloads.until_stopped import RunsUntilStopped, StoppedLoad, UntilStopped
@@ -82,10 +83,16 @@ def repeat(load: Workload, setting: Setting, event: Event, coin: random.Random, 
     void = _why_void(happened, stopped.result)
     # What a repetition lost that does not count stays in the cluster's own books, for the check after the rounds.
     books = stopped.balance() if stopped.balance and not void else None
+    violations = _violations(stopped.violations or functools.partial(load.violations, cluster), event, cluster)
     figures = _figures(stopped, happened, event, cluster, stopped_at=told, recovered=recovered)
     whole = figures.marks["whole"] + happened.seconds_before if returned else None
     figures = dataclasses.replace(
-        figures, books=books, returned=returned, without_redundancy=whole, events_before=cluster.events
+        figures,
+        books=books,
+        returned=returned,
+        without_redundancy=whole,
+        events_before=cluster.events,
+        violations=violations,
     )
     figures = _with_states(figures, watch, primary=writer.name if _has_primary(cluster) else "", until=told)
     make: Callable[..., Round] = Round
@@ -148,6 +155,15 @@ def _settle(event: Event, cluster: Cluster) -> None:
         wait.until(cluster.backlog, f"cluster {cluster.spec} after {event}", seconds=SETTLED_SECONDS)
         if violations := cluster.topology.violations(cluster.nodes):
             raise ProvisionError("; ".join(violations))
+    except ProvisionError as error:
+        raise NotWhole(_why_not_whole(event, cluster, error)) from error
+
+
+def _violations(ask: Callable[[], Sequence[str]], event: Event, cluster: Cluster) -> tuple[str, ...]:
+    """The conditions of the load that do not hold. Raises NotWhole if a node does not answer."""
+    try:
+        with span("check"):
+            return tuple(ask())
     except ProvisionError as error:
         raise NotWhole(_why_not_whole(event, cluster, error)) from error
 

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.claims.repetitions.kind import BUDGET
+from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events.event import Event, Stage
 from pytest_dbcluster.clusters.events.nothing import Nothing
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.errors import ConfigError, SeriesVoid
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.system.tracing.recorder import span
@@ -63,6 +64,7 @@ class EventTestbed(Testbed):
         each = [one for one in events for _ in range(len(variants) // len(events))]
         self._seed = seed
         self._planned = 0
+        self._violated: list[str] = []  # of each repetition after which a condition of the workload did not hold
         self.load = self.load if isinstance(event, Mapping) else f"{self.load}, {event}"
         if self.arrival_rate and self.arrival_rate.rate is None:
             raise ConfigError(f"{self.load}: measure.event needs a rate in operations a second, not a share")
@@ -158,10 +160,17 @@ class EventTestbed(Testbed):
             if done.outage and self._events[variant] != Nothing():
                 self._lasted.append(max(0.0, done.outage.observed_seconds - event_runner.RECOVERED_SECONDS))
             cluster.events += self._events[variant] != Nothing()
+            self._keep_violations(done, cluster, workload)
             self._check_changed(running, self._events[variant])
         done = dataclasses.replace(done, wall=time.monotonic() - began)
         self._learn_seconds(variant, done.wall)
         return done
+
+    def _keep_violations(self, done: Round, cluster: Cluster, workload: Workload) -> None:
+        """Keep the conditions that do not hold after a repetition for ``check``. The cluster serves no other one."""
+        if done.outage and done.outage.violations:
+            cluster.dirty = f"after the event {done.outage.event}: {'; '.join(done.outage.violations)}"
+            self._violated.append(f"{workload} on {cluster.spec}: the workload's check failed: {cluster.dirty}")
 
     def _event(self, variant: int) -> Event:
         """The event of a variant. The control lasts as long as the longest event so far, or as one is expected to."""
@@ -175,7 +184,13 @@ class EventTestbed(Testbed):
             running.cluster.dirty = f"the event {event} has changed it for good"
 
     def check(self) -> None:
-        """Check the clusters as ``Testbed.check`` does. Each one that an event changed for good is checked already."""
+        """Check the clusters as ``Testbed.check`` does. Each one that an event changed for good is checked already.
+
+        Raises SeriesVoid too if a condition of the workload did not hold after a repetition.
+        """
+        if self._violated:
+            self.end()
+            raise SeriesVoid(self._violated[0])
         if not self.one_at_a_time and any(event.reusable for event in self._events):
             for number in range(len(self.variants)):
                 self._prepare(number, 0)  # starts a cluster that is missing since then

@@ -205,8 +205,12 @@ class TPCC(DriverWorkload):
             lost, invented = len(found.lost), len(found.invented)
             return Books(found.acknowledged, lost, invented, found.unknown_there, found.unknown_gone)
 
+        def violations() -> list[str]:
+            return conditions.violations_of_equal(cluster.nodes)
+
         times = until_stopped.load_times(reports, reading=frozenset(READ_ONLY))
-        return until_stopped.StoppedLoad(result, times, sum(report["lost"] for report in reports), balance)
+        lost = sum(report["lost"] for report in reports)
+        return until_stopped.StoppedLoad(result, times, lost, balance, violations)
 
     def observe(
         self, setting: Setting, *, outlive: bool = False, until: UntilStopped | None = None

@@ -107,6 +107,7 @@ class Blocked:
     def __init__(self, client):
         self.client = client
         self.balanced = False
+        self.violated, self.own = [], None
 
     def run_until_stopped(self, setting, until):
         """Wait, and return commits until now."""
@@ -117,7 +118,11 @@ class Blocked:
         seconds = time.time() - began
         moments = {"order": list(range(0, round(1000 * seconds), 10))}
         result = RunResult(seconds, 10, commits=10)
-        return StoppedLoad(result, LoadTimes(began, seconds, moments), 0, self.balance)
+        return StoppedLoad(result, LoadTimes(began, seconds, moments), 0, self.balance, self.own)
+
+    def violations(self, cluster):
+        """Those that a test sets."""
+        return self.violated
 
     def balance(self):
         """Note that the books were asked for."""
@@ -214,6 +219,41 @@ def test_what_a_void_repetition_loses_stays_in_the_books_of_the_cluster(quick):
     assert done.void == "the event is not proven: node1 ended by itself"
     assert not load.balanced
     assert done.outage.books is None
+
+
+def test_a_repetition_names_the_conditions_of_its_load_that_do_not_hold(quick):
+    """They are asked when the cluster is whole, and the repetition still has all its figures."""
+    client = Client()
+    load = Blocked(client)
+    load.violated = ["condition 1 on node1: warehouse 1: 5 and 6"]
+    done = repetition(client, freeing(client), load)
+
+    assert done.outage.violations == ("condition 1 on node1: warehouse 1: 5 and 6",)
+    assert done.outage.books.lost == 1
+
+
+def test_a_load_may_have_its_own_conditions(quick):
+    """Those without its books, which are compared by repetition anyway."""
+    client = Client()
+    load = Blocked(client)
+    load.violated = ["1 of 10 acknowledged orders is lost"]
+    load.own = lambda: ["condition 3 on node2: 1 and 2"]
+    done = repetition(client, freeing(client), load)
+
+    assert done.outage.violations == ("condition 3 on node2: 1 and 2",)
+
+
+def test_a_node_that_does_not_say_its_conditions_is_not_whole(quick):
+    """The repetition is void, and its cluster serves no other one."""
+    client = Client()
+    load = Blocked(client)
+
+    def ask():
+        raise ProvisionError("node2 does not answer")
+
+    load.own = ask
+    with pytest.raises(event_runner.NotWhole, match="did not become whole: node2 does not answer"):
+        repetition(client, freeing(client), load)
 
 
 def test_a_cluster_that_breaks_a_promise_of_its_topology_is_not_whole(quick):

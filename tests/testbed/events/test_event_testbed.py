@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.errors import ConfigError, SeriesVoid
 from pytest_dbcluster.events import Kill, Nothing, Pause
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed.events import event_runner
@@ -104,6 +104,32 @@ def test_a_fresh_cluster_belongs_to_the_time_of_its_repetition(shared, monkeypat
     monkeypatch.setattr(Nothing, "reusable", False)
     with made.exclusive():
         assert prepared == [0]
+
+
+class Corrupts(Nothing):
+    """An event after which a warehouse has earned more than its districts."""
+
+    def act(self, cluster):
+        """Change one row of one table."""
+        cluster.writers[0].query("UPDATE dbcluster_tpcc.warehouse SET w_ytd = w_ytd + 7 WHERE w_id = 1")
+        return super().act(cluster)
+
+
+def test_conditions_that_an_event_breaks_are_in_its_repetition(shared):
+    """The other repetitions run on a fresh cluster, and the check after them says which event it was."""
+    made = source(shared, ORDERS, {"breaks": Corrupts(), "none": Nothing()}, ONE)
+    breaks, none = (made.round(number, block=0, position=number) for number in (0, 1))
+
+    assert (breaks.void, none.void) == ("", "")
+    assert [line.partition(":")[0] for line in breaks.outage.violations] == [
+        "condition 1 (W_YTD = sum(D_YTD)) on node1",
+        "condition 8 (W_YTD = sum(H_AMOUNT)) on node1",
+    ]
+    assert breaks.outage.books.lost == 0
+    assert (none.outage.violations, none.outage.events_before) == ((), 0)
+    with pytest.raises(SeriesVoid) as caught:
+        made.check()
+    assert not missing(caught.value, "tpcc w1", "check failed: after the event", "condition 1 ", "condition 8 ")
 
 
 def test_a_cluster_that_runs_alone_is_checked_after_each_repetition(shared, monkeypatch):
