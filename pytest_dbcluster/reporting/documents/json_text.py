@@ -47,10 +47,10 @@ def read(text: bytes, kind: type[Document], where: str, known: Format) -> Docume
     The message distinguishes incomplete text, no JSON, JSON of another program, a newer format, an older format, and
     wrong fields.
     """
-    return typed(decode(text, where, known), kind, where, known)
+    return document_of(decode(text, where, known), kind, where, known)
 
 
-def typed(content: Any, kind: type[Document], where: str, known: Format) -> Document:
+def document_of(content: Any, kind: type[Document], where: str, known: Format) -> Document:
     """The JSON value of a text as ``read`` returns it, for a caller that has decoded it. Raises ConfigError."""
     written = content.get("format") if isinstance(content, dict) else None
     if type(written) is not int:

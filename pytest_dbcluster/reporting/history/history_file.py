@@ -97,8 +97,8 @@ def _entry(text: bytes, where: str) -> Entry | Acceptance:
     if kind not in (CLAIM, ACCEPTED):
         raise ConfigError(f"{where}: it is not a line of a history; {KNOWN.remove}")
     if kind == CLAIM:
-        return json_text.typed(content, Entry, where, KNOWN)
-    return json_text.typed(content, Acceptance, where, KNOWN)
+        return json_text.document_of(content, Entry, where, KNOWN)
+    return json_text.document_of(content, Acceptance, where, KNOWN)
 
 
 def add(path: Path, lines: Sequence[Entry | Acceptance]) -> None:
