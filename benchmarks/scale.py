@@ -2,10 +2,10 @@
 
     python benchmarks/scale.py [claims history nodes connections terminals] [--claims 5000] [--lines 100000]
 
-- claims: a results directory with so many claims, copies of those of --results: CPU milliseconds for each claim to
-  write its files, to read it, and for its part of the page. The page's size, and the memory of this process after it.
-- history: a history file of so many lines, 100 for each claim: seconds of CPU to read it, to compare a run with it, and
-  to print its table.
+- claims: a results directory with so many copies of the claims of --results. CPU milliseconds for each claim to write
+  its files, to read it, and to draw it on the page. The size of the page, and the memory of this process.
+- history: a history file of so many lines, 100 for each claim. CPU seconds to read it, to compare a run with it, and to
+  print its table.
 - nodes: Galera of 3, 6 and 9 nodes in network namespaces (as root): seconds until ready, and beside a round of
   mysqlslap.
 - connections: one server under sysbench with 1000 and 10 000 connections: seconds beside a round.

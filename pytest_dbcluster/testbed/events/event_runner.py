@@ -83,17 +83,11 @@ def repeat(load: Workload, setting: Setting, event: Event, coin: random.Random, 
     void = _why_void(happened, stopped.result)
     # What a repetition lost that does not count stays in the cluster's own books, for the check after the rounds.
     books = stopped.balance() if stopped.balance and not void else None
-    violations = _violations(stopped.violations or functools.partial(load.violations, cluster), event, cluster)
+    broken = _violations(stopped.violations or functools.partial(load.violations, cluster), event, cluster)
     figures = _figures(stopped, happened, event, cluster, stopped_at=told, recovered=recovered)
     whole = figures.marks["whole"] + happened.seconds_before if returned else None
-    figures = dataclasses.replace(
-        figures,
-        books=books,
-        returned=returned,
-        without_redundancy=whole,
-        events_before=cluster.events,
-        violations=violations,
-    )
+    figures = dataclasses.replace(figures, books=books, returned=returned, without_redundancy=whole)
+    figures = dataclasses.replace(figures, events_before=cluster.events, violations=broken)
     figures = _with_states(figures, watch, primary=writer.name if _has_primary(cluster) else "", until=told)
     make: Callable[..., Round] = Round
     return make(**of_round, outcome=stopped.result, wall=0.0, started=stopped.times.began, void=void, outage=figures)

@@ -151,7 +151,7 @@ def test_contents_fold_many_claims_that_hold(tmp_path, uncharted):
 
 
 def test_a_page_of_very_many_claims_shows_the_first_ones(tmp_path, uncharted, monkeypatch):
-    """Refuted claims come first, so none of them is left out before those that hold. A note says how many are shown."""
+    """Refuted claims come first, so those that hold are left out. A note says how many are shown."""
     monkeypatch.setattr(report_page, "MOST", 2)
     made = [record(load=f"mysqlslap write c{number}") for number in range(3)]
     found = Texts(report_page.html(sources.read_all([results(tmp_path / "run", [*made, failed()])])))
