@@ -66,12 +66,12 @@ def contradiction(form, nodes, **options):
 
 def of_a_device():
     """Messages about DRBD's device."""
-    hosts = [Disk(f"node{n}", answers={"*dmesg*": SPLIT}) for n in (1, 2)]
+    hosts = [Disk(f"node{n}", answers={"*/proc/drbd*": SPLIT}) for n in (1, 2)]
     device = Resource(hosts)
     device._configuration = {host.name: f"/{host.name}/drbd.conf" for host in hosts}
     split = golden.message_of(device.problems, connected=True)
     hosts[0].answers = {
-        "*dmesg*": ALONE.format("Secondary", "Outdated"),
+        "*/proc/drbd*": ALONE.format("Secondary", "Outdated"),
         "drbdadm*primary*": CommandFailed(["drbdadm"], 17, stderr="0: State change failed\n"),
     }
     return {

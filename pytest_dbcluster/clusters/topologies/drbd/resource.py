@@ -45,7 +45,9 @@ mkdir -p /var/lib/drbd /run/lock /var/lock
 test -e /proc/drbd || modprobe drbd usermode_helper=/bin/true || exit
 cat /proc/drbd
 """
-READ = "cat /proc/drbd 2>/dev/null; dmesg | grep -E 'drbd.*( -> |Split-Brain)'; true"
+STATE_NOW = "cat /proc/drbd 2>/dev/null; true"
+# In a guest each program takes some ms to start, so only those readings have the kernel's log that need it.
+WITH_CHANGES = "cat /proc/drbd 2>/dev/null; dmesg | grep -E 'drbd.*( -> |Split-Brain)'; true"
 STATE = re.compile(r"^ *0: cs:(\w+) ro:(\w+)/(\w+) ds:(\w+)/(\w+) (\w?)", re.MULTILINE)
 NUMBER = re.compile(r"\b(pe|ua|oos):(\d+)")
 SPLIT_BRAIN = "Split-Brain detected but unresolved"
@@ -81,17 +83,17 @@ class ResourceState:
     """The number of bytes in which the disks differ."""
 
     changes: Sequence[str]
-    """The kernel's log lines about changes of connections, roles and disks."""
+    """The kernel's log lines about changes of connections, roles and disks; none if the log was not read."""
 
     split_brain: bool
-    """Whether the kernel has logged an unresolved split brain."""
+    """Whether the kernel has logged an unresolved split brain; False if the log was not read."""
 
     def __str__(self) -> str:
         return f"{self.connection}, {self.role}/{self.peer_role}, {self.disk}/{self.peer_disk}"
 
 
 def parse(text: str) -> ResourceState | None:
-    """The state in a host's output of READ; None if the host does not have the resource."""
+    """The state in a host's output of WITH_CHANGES or STATE_NOW; None if the host does not have the resource."""
     found = STATE.search(text)
     if found is None:
         return None
@@ -181,9 +183,12 @@ class Resource:
         with concurrent.futures.ThreadPoolExecutor(len(self.hosts)) as threads:
             return list(threads.map(does, self.hosts))
 
-    def state(self, host: Host) -> ResourceState | None:
-        """The resource as a host sees it; None if the host does not have it. Raises ProvisionError."""
-        return parse(host.run(["/bin/sh", "-c", READ]).stdout)
+    def state(self, host: Host, *, changes: bool = False) -> ResourceState | None:
+        """The resource as a host sees it; None if the host does not have it. Raises ProvisionError.
+
+        changes: also read the kernel's log.
+        """
+        return parse(host.run(["/bin/sh", "-c", WITH_CHANGES if changes else STATE_NOW]).stdout)
 
     def states(self) -> list[ResourceState | None]:
         """The resource as each host sees it, in order. Raises ProvisionError."""
@@ -206,12 +211,16 @@ class Resource:
                 lines.append(f"{host.name}: DRBD has no resource {NAME}, because the host has restarted")
             elif not connected:
                 lines += [] if state.connection == ALONE else [f"{host.name}: DRBD is {state}, wanted {ALONE}"]
-            elif state.connection == ALONE and state.split_brain:
+            elif state.connection == ALONE and self._is_split(host):
                 raise ProvisionError(self._split_brain_message(host))
             elif state.connection != CONNECTED or {state.disk, state.peer_disk} != {UP_TO_DATE}:
                 left = f", {size(state.out_of_sync)} to copy" if state.out_of_sync else ""
                 lines.append(f"{host.name}: DRBD is {state}{left}")
         return lines
+
+    def _is_split(self, host: Host) -> bool:
+        state = self.state(host, changes=True)
+        return state is not None and state.split_brain
 
     def _split_brain_message(self, host: Host) -> str:
         return (
@@ -277,6 +286,8 @@ class Resource:
 
     def use_protocol(self, protocol: str) -> None:
         """Set the protocol of connected hosts, A, B or C: how far writes wait for the standby."""
+        if not self._mismatches("protocol", protocol):
+            return
 
         def use(host: Host) -> None:
             self._configure(host, protocol)
@@ -307,7 +318,7 @@ class Resource:
 
     def _reading(self, host: Host) -> Mapping[str, str]:
         try:
-            state = self.state(host)
+            state = self.state(host, changes=True)
         except ProvisionError as error:
             return {f"DRBD on {host.name}": f"unknown: {str(error).splitlines()[0]}"}
         changes = state.changes if state else []

@@ -45,7 +45,7 @@ class Disk(FakeHost, BlockDevice):
 def pair(first, second=None):
     """A device on two hosts that print this of it."""
     texts = [first, first if second is None else second]
-    return Resource([Disk(f"node{n}", answers={"*dmesg*": text}) for n, text in enumerate(texts, start=1)])
+    return Resource([Disk(f"node{n}", answers={"*/proc/drbd*": text}) for n, text in enumerate(texts, start=1)])
 
 
 def test_a_state_is_read_with_its_history():
@@ -94,7 +94,7 @@ def test_a_pair_that_has_lost_a_host_has_no_backlog(monkeypatch):
     assert pair(COPYING, VERSION).backlog() == []
     assert pair(COPYING, VERSION).readings()["DRBD on node2"] == "gone"
     device = pair(COPYING, COPYING)
-    device.hosts[1].answers = {"*dmesg*": CommandFailed(["sh"], 1, host="node2", stderr="guest node2 has ended")}
+    device.hosts[1].answers = {"*/proc/drbd*": CommandFailed(["sh"], 1, host="node2", stderr="guest node2 has ended")}
 
     with pytest.raises(CommandFailed, match="guest node2 has ended"):
         device.backlog()
@@ -131,7 +131,7 @@ def test_a_split_brain_is_named_and_not_healed():
 def test_a_host_that_does_not_answer_is_part_of_a_reading():
     """A round that it was lost in is void, and says so."""
     device = pair(QUIET)
-    device.hosts[1].answers = {"*dmesg*": CommandFailed(["sh"], 1, host="node2", stderr="guest node2 has ended")}
+    device.hosts[1].answers = {"*/proc/drbd*": CommandFailed(["sh"], 1, host="node2", stderr="guest node2 has ended")}
 
     readings = device.readings()
 
