@@ -137,15 +137,26 @@ def within_variance(rounds: Sequence[Round]) -> float | None:
     is left out, because threads start in it.
     """
     for size in (BATCH, 1):
-        squares, freedom = 0.0, 0
-        for done in rounds:
-            batches = _batches(done, size)
-            if len(batches) > 1 and (mean := statistics.fmean(batches)):
-                squares += sum((batch / mean - 1) ** 2 for batch in batches)
-                freedom += len(batches) - 1
+        freedom, squares = _squares(rounds, size)
         if freedom >= LEAST_BATCHES:
             return squares / freedom * size * TENTH
     return None
+
+
+def has_batches(rounds: Sequence[Round]) -> bool:
+    """Whether ``within_variance`` can use batches of these rounds, not only single tenths, or needs none."""
+    return any(done.outcome.rate is not None for done in rounds) or _squares(rounds, BATCH)[0] >= LEAST_BATCHES
+
+
+def _squares(rounds: Sequence[Round], size: int) -> tuple[int, float]:
+    """Degrees of freedom and the sum of squares of batches of ``size`` tenths, each relative to its round's mean."""
+    freedom, squares = 0, 0.0
+    for done in rounds:
+        batches = _batches(done, size)
+        if len(batches) > 1 and (mean := statistics.fmean(batches)):
+            squares += sum((batch / mean - 1) ** 2 for batch in batches)
+            freedom += len(batches) - 1
+    return freedom, squares
 
 
 def _batches(done: Round, size: int) -> list[int]:

@@ -60,6 +60,9 @@ class Running:
     prepared: set[object] = dataclasses.field(default_factory=set)
     """The workloads, without their rates and lengths, that were prepared with these tables."""
 
+    warm: bool = False
+    """Whether it has had rounds that count. All its measurements have one data set, which is in memory then."""
+
     users: weakref.WeakSet[object] = dataclasses.field(default_factory=weakref.WeakSet)
     """The measurements that have used it."""
 
@@ -68,6 +71,11 @@ class Running:
         if self.data != data:
             self.data, self.prepared = data, set()
         return workload not in self.prepared
+
+    def is_warm(self, block: int) -> bool:
+        """Whether it has had rounds that count, before a round of this block; those of a warm-up are negative."""
+        self.warm = self.warm or block >= 0
+        return self.warm
 
 
 class Pool:

@@ -93,7 +93,7 @@ class Testbed(RoundSource):
         self._pool, self._profile, self._progress = pool, profile, progress
         self._across_durability = across_durability
         self._changes = [pool.resolution.changes(variant) for variant in self.variants]
-        self._repeat, self._of_pair = 1, len(self.names)
+        self._repeat, self._of_pair, self.is_used = 1, len(self.names), True
         self._timeline = Timeline() if sampled else None
         self._gatherer = Gatherer(self.names, self.variants, pool, self.client, self._switch_cluster)
         self._network, self.resolved = self._gatherer.network, self._gatherer.resolved
@@ -288,6 +288,8 @@ class Testbed(RoundSource):
 
     def _draw(self, variant: int, block: int, position: int, began: float) -> Round:
         running = self._prepare(variant, block % self.instances)
+        # A fresh cluster for each turn has its own warm-up round.
+        self.is_used = self.one_at_a_time or (self.is_used and running.is_warm(block))
         queued = time.monotonic()
         with self._pool.measuring(), self._mark_dirty_on_error(running.cluster):
             began += time.monotonic() - queued  # a round does not include the wait for the machine

@@ -52,6 +52,9 @@ class RoundSource(abc.ABC):
     warm: bool = False
     """Whether the source warms its clusters before its first round, so that no warm-up is needed."""
 
+    is_used: bool = False
+    """Whether one block of warm-up suffices: other rounds have used its clusters; known after the first block."""
+
     usual_seconds: float = 0.0
     """The expected seconds of a repetition of an event, before the first one has run; 0 for rounds."""
 

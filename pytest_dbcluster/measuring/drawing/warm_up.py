@@ -12,7 +12,7 @@ from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.measuring.drawing.block_runner import BlockRunner, LiveClaim
 from pytest_dbcluster.measuring.drawing.pace import Pace
-from pytest_dbcluster.rounds import open_loop
+from pytest_dbcluster.rounds import open_loop, round_length
 from pytest_dbcluster.rounds.round import Round
 
 MAX_BLOCKS = 5
@@ -42,6 +42,8 @@ class WarmUp:
     def run(self, variants: Sequence[int]) -> None:
         """Run blocks, five at most, until the mean cost of a block stops falling; nothing if it was done before.
 
+        Each instance has a block. That is enough on clusters that other rounds have used, unless the length of the
+        rounds is chosen and takes more of them.
         The mean is over all variants, so the end of the warm-up favours none. It is the mean logarithm of the seconds
         per operation; a void block has no mean. Then the length of the rounds is chosen. variants: those of the
         claim. Raises SeriesVoid when the first two blocks are void.
@@ -56,11 +58,21 @@ class WarmUp:
                 self._check_void(void, number + 1, rounds)
                 continue
             self._add(rounds)
-            if len(self.means) > 1 and self.means[-1] > self.means[-2] - STEADY:
+            if self._is_enough:
                 break
         self.done = True
         self.pace.choose(self.blocks, variants)
         self._choose_openings(variants)
+
+    @property
+    def _is_enough(self) -> bool:
+        source, means = self.runner.source, self.means
+        if len(means) < self.runner.instances:
+            return False
+        rounds = [done for block in self.blocks for done in block]
+        if source.is_used and (not source.free_length or round_length.has_batches(rounds)):
+            return True
+        return len(means) > 1 and means[-1] > means[-2] - STEADY
 
     def _add(self, rounds: Sequence[Round]) -> None:
         self.blocks.append(self.runner.blocks.by_variant(rounds))

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.rounds.round import RunResult
 from tests.support.facts import missing
 from tests.support.measurements import measured, measurement, two
 
@@ -19,6 +20,40 @@ def test_warm_up_ends_when_rounds_stop_getting_faster():
 
     assert len(source.rounds) - len(measured(source)) == 8
     assert max(slow.values("throughput")) == 100
+
+
+def test_used_clusters_have_one_block():
+    """Other rounds have warmed them, so the first block is not compared with a second one."""
+    source = two()
+    source.is_used = True
+    slow, fast = series_of(measurement(source))
+    assert fast.beats(slow)
+
+    assert len(source.rounds) - len(measured(source)) == 2
+
+
+def test_each_instance_has_a_block():
+    """A block uses one instance of each variant, so four instances take four blocks, whether they were used or not."""
+    for used in (False, True):
+        source = two()
+        source.is_used, source.instances_in_turn = used, lambda: 4
+        slow, fast = series_of(measurement(source))
+        assert fast.beats(slow)
+
+        assert {block % 4 for _, block, _ in source.rounds if block < 0} == {0, 1, 2, 3}
+
+
+def test_used_clusters_have_more_blocks_where_the_length_takes_them():
+    """Two rounds with two batches each say too little of the noise within a round; three rounds say enough."""
+    for names, blocks in ((("slow", "fast"), 2), (("slow", "fast", "third"), 1)):
+        source = two(
+            outcome=lambda variant, seconds: RunResult(seconds, 100, 100, by_tenth=(11,) * 9), seconds=lambda _: 0.9
+        )
+        source.names, source.is_used, source.free_length = names, True, True
+        slow, fast, *_ = series_of(measurement(source))
+        fast.against(slow)
+
+        assert len({block for _, block, _ in source.rounds if block < 0}) == blocks
 
 
 def test_a_void_block_says_nothing_of_the_warm_up():
