@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.workloads.tpcc.conditions import CONDITIONS, violations
+from pytest_dbcluster.workloads.tpcc.conditions import CONDITIONS, SCANS, violations
 from pytest_dbcluster.workloads.tpcc.digests import DIGESTS
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TABLES, TPCC
 
@@ -273,13 +273,14 @@ KEPT = {
 
 @pytest.mark.parametrize(("number", "deed", "sentence", "values"), BROKEN, ids=[str(one[0]) for one in BROKEN])
 def test_each_condition_finds_what_breaks_it(fresh, number, deed, sentence, values):
-    """Number, sentence, node, the first key and both values."""
-    node = fresh.nodes[0]
+    """Number, sentence, node, the first key and both values; the same together with the others of its scan."""
+    node, together = fresh.nodes[0], {number}.union(*(scan.numbers for scan in SCANS if number in scan.numbers))
     node.query(f"USE {SCHEMA}")
     node.query("BEGIN")
     try:
         node.query(deed)
         (said,) = violations([node], [CONDITIONS[number - 1]])
+        assert said in violations([node], [CONDITIONS[one - 1] for one in sorted(together)])
     finally:
         node.query("ROLLBACK")
 
