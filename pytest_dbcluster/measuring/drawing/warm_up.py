@@ -42,8 +42,8 @@ class WarmUp:
     def run(self, variants: Sequence[int]) -> None:
         """Run blocks, five at most, until the mean cost of a block stops falling; nothing if it was done before.
 
-        Each instance has a block. That is enough on clusters that other rounds have used, unless the length of the
-        rounds is chosen and takes more of them.
+        Each instance has a block. That is enough on clusters that other rounds have used. A chosen length of rounds may
+        take more blocks.
         The mean is over all variants, so the end of the warm-up favours none. It is the mean logarithm of the seconds
         per operation; a void block has no mean. Then the length of the rounds is chosen. variants: those of the
         claim. Raises SeriesVoid when the first two blocks are void.
