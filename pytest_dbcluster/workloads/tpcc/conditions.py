@@ -248,8 +248,7 @@ CONDITIONS = (
     ),
 )
 
-# What they share takes most of the time of each: with 10 warehouses, payments and deliveries by customer 2 s, and all
-# order lines 1 s.
+# Alone, the conditions of the first scan take 6.2 s with 10 warehouses, because each sums by customer again.
 SCANS = (
     Scan(
         frozenset({10, 12, 14}),
@@ -270,9 +269,12 @@ SCANS = (
         f"WHERE {NEW_LINE} AND NOT (ol_amount <=> ol_quantity * i_price AND ol_dist_info <=> {S_DIST}) LIMIT 1",
     ),
 )
-# Sums by customer take 30 MiB for 10 warehouses. Beyond the usual 16 MiB, the server would put them on its disk.
-IN_MEMORY = "SET SESSION tmp_table_size = {0}, max_heap_table_size = {0}"
-MEMORY = 64 * 2**20  # bytes
+# By default a server puts sums beyond 16 MiB on its disk. A server with a larger limit keeps its own.
+IN_MEMORY = (
+    f"SET SESSION tmp_table_size = GREATEST(@@tmp_table_size, {64 * 2**20}), "
+    f"max_heap_table_size = GREATEST(@@max_heap_table_size, {64 * 2**20})"
+)
+AS_BEFORE = "SET SESSION tmp_table_size = DEFAULT, max_heap_table_size = DEFAULT"
 
 
 def violations(nodes: Sequence[Node], conditions: Sequence[Condition] = CONDITIONS) -> list[str]:
@@ -304,7 +306,7 @@ def _parts(conditions: Sequence[Condition]) -> list[Part]:
 
 
 def _violations_on(node: Node, parts: Sequence[Part]) -> list[str]:
-    node.query(IN_MEMORY.format(MEMORY))
+    node.query(IN_MEMORY)
     try:
         asked = [condition for scan, several in parts if scan is None or _rows(node, scan.sql) for condition in several]
         return [
@@ -313,7 +315,7 @@ def _violations_on(node: Node, parts: Sequence[Part]) -> list[str]:
             for key, left, right in _rows(node, condition.sql)
         ]
     finally:
-        node.query(IN_MEMORY.format("DEFAULT"))
+        node.query(AS_BEFORE)
 
 
 def _rows(node: Node, sql: str) -> Sequence[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.workloads.tpcc.conditions import CONDITIONS, SCANS, violations
+from pytest_dbcluster.workloads.tpcc.conditions import CONDITIONS, IN_MEMORY, SCANS, violations
 from pytest_dbcluster.workloads.tpcc.digests import DIGESTS
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TABLES, TPCC
 
@@ -285,6 +285,18 @@ def test_each_condition_finds_what_breaks_it(fresh, number, deed, sentence, valu
         node.query("ROLLBACK")
 
     assert re.fullmatch(re.escape(f"condition {number} ({sentence}) on node1: ") + values, said), said
+
+
+def test_a_session_has_its_limit_of_memory_again(fresh):
+    """While conditions are asked it is 64 MiB, or more where the server has more; then as before."""
+    node, limit = fresh.nodes[0], "SELECT @@SESSION.tmp_table_size, @@SESSION.max_heap_table_size"
+    before = node.query(limit)
+    node.query(IN_MEMORY)
+    within = node.query(limit)
+    violations([node], CONDITIONS[:1])
+
+    assert within == [(64 * 2**20, 64 * 2**20)]
+    assert before == node.query(limit) != within
 
 
 def test_each_kind_of_value_that_no_transaction_changes_is_compared(fresh):
