@@ -1,14 +1,16 @@
 """Making: shows progress while a page is made, and leaves out views that fail.
 
-Drawing the charts of a claim takes a third of a second. So a run with many claims shows progress, and ``dbcluster
-report`` draws with several processes. A view that fails is left out, and the page names it.
+Drawing the charts of a claim takes a third of a second. So a page of many claims shows progress, and several processes
+draw. A view that fails is left out, and the page names it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
+import subprocess
 import threading
 import time
 import warnings
@@ -17,6 +19,7 @@ from multiprocessing import connection
 from multiprocessing.context import ForkProcess
 from typing import TypeVar
 
+from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import Report, quantity
 
 FIRST, EVERY, SLOW = 2.0, 5.0, 20.0  # seconds: until the first line, between two lines, until a page counts as slow
@@ -93,6 +96,19 @@ class Making:
                 found[number] = self.view(name, make)
                 self.show_progress(len(found), len(makes))
         return [made for number in range(len(makes)) if (made := found[number]) is not None]
+
+
+def lines_of(process: subprocess.Popen[bytes]) -> Iterator[str]:
+    """The lines that a process which makes a page prints, until its end. Raises ConfigError if it hangs."""
+    assert process.stdout is not None
+    rest = b""
+    while connection.wait([process.stdout.fileno()], 2 * SILENT):
+        if not (more := os.read(process.stdout.fileno(), 1 << 16)):
+            process.wait(SILENT)
+            return
+        *whole, rest = (rest + more).split(b"\n")
+        yield from (line.decode(errors="replace") for line in whole)
+    raise ConfigError(f"the process that makes it has said nothing for {2 * SILENT:.0f} s")
 
 
 def _draw_in_processes(

@@ -6,10 +6,13 @@ import contextlib
 import functools
 import gc
 import importlib.util
+import math
 import os
 import pwd
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +31,15 @@ from pytest_dbcluster.reporting.page import (
     words,
 )
 from pytest_dbcluster.reporting.page.claim_view import ClaimView
-from pytest_dbcluster.reporting.page.making import Making, say_nothing
+from pytest_dbcluster.reporting.page.making import ALONE, Making, lines_of, say_nothing
 from pytest_dbcluster.reporting.page.no_worse_view import NoWorseView
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.page.sweep_view import SweepView
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.results_directory import PAGE
+from pytest_dbcluster.reporting.schema import CLAIMS
 from pytest_dbcluster.reporting.tables import effects, joint_error, states
+from pytest_dbcluster.system import probes
 
 MISSING = "no page: {missing} {is_} not installed; pip install 'pytest-dbcluster[plots]'"
 OBJECTS = 50_000  # between two runs of the garbage collector: about ten figures
@@ -43,6 +48,9 @@ TEMPLATE, STYLES = "template.html", "style.css"
 RANKS = {Outcome.FAILS: 0, Outcome.INCONCLUSIVE: 1, Outcome.HOLDS: 2}
 MANY = 4  # claims: a page with so many has contents, and folds the claims that need no attention
 MOST = 500  # claims with a section of their own, each of 40 KB; browsers need seconds for a page of 20 MB
+APART = 2 * ALONE  # claims: with so many, a process of its own makes the page
+PROGRAM = f"from {__name__} import main; main()"
+DONE = ("report: ", "no page: ")  # the line of ``make``; other lines are progress
 FOLDED = ("holds", states.COMPARED)
 LISTED = 8  # folded claims that the contents list at once
 Keyed = list[tuple[Source, ClaimRecord, str]]
@@ -59,21 +67,77 @@ def missing() -> str:
 def make(directory: Path, tell: Report = say_nothing) -> str:
     """Make the page of one results directory; return the line with its path, or with the reason for none.
 
-    ``tell`` gets lines of progress if it takes long. Raises neither an Exception nor KeyboardInterrupt, because the
-    results are complete without the page.
+    ``tell`` gets lines of progress if it takes long. A process of its own makes a page of many claims: one without
+    threads can draw with several processes, and its memory is free afterwards. Raises neither an Exception nor
+    KeyboardInterrupt, because the results are complete without the page.
     """
     if lacks := missing():
         return lacks
-    again = f"dbcluster report {directory}"
+    if _count(directory) < APART:
+        return _line(directory, lambda: _make_here(directory, tell))
+    return _line(directory, lambda: _make_apart(directory, tell))
+
+
+def main() -> None:
+    """The process of its own: makes the page of the directory on its command line, and prints what ``make`` returns."""
+    directory, tell = Path(sys.argv[1]), functools.partial(print, flush=True)
+    tell(_line(directory, lambda: _make_here(directory, tell, processes=math.ceil(probes.usable_cores()))))
+
+
+def _count(directory: Path) -> int:
+    """The number of claims in a results directory; 0 if it cannot be read."""
     try:
-        path = directory / PAGE
-        write(html(sources.read_all([directory]), Making(tell, again)), path)
+        with (directory / CLAIMS).open("rb") as file:
+            return sum(1 for _ in file)
+    except OSError:
+        return 0
+
+
+def _make_here(directory: Path, tell: Report, *, processes: int = 1) -> str:
+    making = Making(tell, _again(directory), processes=processes)
+    write(html(sources.read_all([directory]), making), directory / PAGE)
+    return f"{DONE[0]}{directory / PAGE}"
+
+
+def _make_apart(directory: Path, tell: Report) -> str:
+    """As ``_make_here``, by ``main`` in another process. Raises ConfigError if it ends without a result, or hangs."""
+    done = ""
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", PROGRAM, directory],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        bufsize=0,
+        start_new_session=True,  # Ctrl-C reaches it only through us
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    ) as process:
+        try:
+            for line in lines_of(process):
+                if line.startswith(DONE):
+                    done = line
+                else:
+                    tell(line)
+        finally:
+            process.kill()
+    if not done:
+        raise ConfigError(f"the process that makes it ended with {process.returncode}")
+    return done
+
+
+def _line(directory: Path, made: Callable[[], str]) -> str:
+    """What ``made`` returns; a sentence if it is interrupted or fails."""
+    again = _again(directory)
+    try:
+        return made()
     except KeyboardInterrupt:
         return printable(f"no page: its making was interrupted; the results are complete, and `{again}` makes it")
     except Exception as error:
         said = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
         return printable(f"no page: {said}; the results are complete, and `{again}` tries again")
-    return f"report: {path}"
+
+
+def _again(directory: Path) -> str:
+    return f"dbcluster report {directory}"
 
 
 def write(text: str, path: Path) -> None:
