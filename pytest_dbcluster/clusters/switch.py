@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from pytest_dbcluster import formatting, wait
 from pytest_dbcluster.clusters.cluster import Cluster
@@ -16,7 +17,9 @@ from pytest_dbcluster.clusters.servers.options import differences
 from pytest_dbcluster.clusters.servers.variables import IDENTITY, IDENTITY_PREFIX, is_identity
 from pytest_dbcluster.errors import NotReady, ProvisionError
 
+SHOW = "SHOW GLOBAL VARIABLES"
 WRITES_TABLE = "dbcluster_control.writes"
+RESTART = ("STOP REPLICA SQL_THREAD", "START REPLICA SQL_THREAD")  # each is a note if there is nothing to do
 # Of other nodes, that each node applies in a switch of the number of appliers; more if they do not suffice.
 WRITESETS = 4
 APPLY_SECONDS, POLL = 0.02, 0.002  # until appliers must have applied them, and between two looks
@@ -28,7 +31,8 @@ class Switch:
     """Turns one running cluster from variant to variant, and verifies all global variables after each switch.
 
     It sends the same statements in any state of the cluster. Otherwise rounds after another variant would begin with a
-    switch, and rounds after the same variant without one.
+    switch, and rounds after the same variant without one. Appliers of replicas restart if a variable that only their
+    start reads is among those.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -62,24 +66,19 @@ class Switch:
         self._match_appliers(changes, names)
         self._now = dict(changes)
 
-    def _set(self, node: Node, changes: Mapping[str, str], names: Iterable[str]) -> None:
+    def _set(self, node: Node, changes: Mapping[str, str], names: Collection[str]) -> None:
         wanted = {**self._cold_start(node), **changes}
         key = node.name, frozenset(changes.items())
-        if self._has_digest(node, _statements(wanted, names), self._digests.get(key)):
+        begin, end = self._restart(node, names)
+        if self._has_digest(node, [*begin, *_statements(wanted, names).values(), *end], self._digests.get(key)):
             return
         for _ in range(3):  # setting one variable may change another: the next pass sets that one back
             settings = _statements(wanted, names)
             try:
-                rows = node.batch([*settings.values(), "SHOW GLOBAL VARIABLES"])[-1]
-            except SQLError:  # one by one, to name the one that the server refuses
-                for name, statement in settings.items():
-                    try:
-                        node.query(statement)
-                    except SQLError as error:
-                        raise ProvisionError(
-                            f"could not switch {node.name} to {name}={wanted[name]}: {error}"
-                        ) from error
-                rows = node.query("SHOW GLOBAL VARIABLES")
+                rows = node.batch([*begin, *settings.values(), *end, SHOW])[-1]
+            except SQLError:
+                each = {f"{name}={wanted[name]}": statement for name, statement in settings.items()}
+                rows = self._set_singly(node, each, begin, end)
             names = wrong = _deviations(
                 wanted, {name.lower(): "" if value is None else str(value) for name, value in rows}
             )
@@ -90,8 +89,36 @@ class Switch:
         left = {name: f"{now} instead of {wanted[name]}" for name, now in wrong.items()}
         raise ProvisionError(f"after a switch of {node.name}, these variables differ from a cold start: {left}")
 
+    def _restart(self, node: Node, names: Collection[str]) -> tuple[Sequence[str], Sequence[str]]:
+        """The statements before and after the settings of a replica, if its appliers read one of these variables."""
+        topology, read = self.cluster.topology, node.dialect.replication.read_by_appliers
+        if not topology.restarts_appliers or read.isdisjoint(names) or node in self.cluster.writers:
+            return (), ()
+        return RESTART[:1], RESTART[1:]
+
     @staticmethod
-    def _has_digest(node: Node, settings: Mapping[str, str], wanted: object) -> bool:
+    def _set_singly(
+        node: Node, settings: Mapping[str, str], begin: Sequence[str], end: Sequence[str]
+    ) -> list[tuple[Any, ...]]:
+        """Run the statements one by one, to name the one that the server refuses; return all variables.
+
+        settings: each statement by ``NAME=VALUE``.
+        """
+        try:
+            for statement in begin:
+                node.query(statement)
+            for setting, statement in settings.items():
+                try:
+                    node.query(statement)
+                except SQLError as error:
+                    raise ProvisionError(f"could not switch {node.name} to {setting}: {error}") from error
+        finally:
+            for statement in end:  # also after a refused one
+                node.query(statement)
+        return node.query(SHOW)
+
+    @staticmethod
+    def _has_digest(node: Node, settings: Sequence[str], wanted: object) -> bool:
         """Whether all variables have, after these settings, the values of an earlier switch. wanted: their digest.
 
         The server makes the digest, because reading and comparing 600 variables here takes three times as long.
@@ -99,7 +126,7 @@ class Switch:
         if wanted is None:
             return False
         try:
-            return node.batch([*settings.values(), _digest(node)])[-1] == wanted
+            return node.batch([*settings, _digest(node)])[-1] == wanted
         except SQLError:  # the statements one by one say why
             return False
 

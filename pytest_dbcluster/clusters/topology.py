@@ -65,6 +65,9 @@ class Topology(abc.ABC):
     options; ``apply`` changes them while the servers run.
     """
 
+    restarts_appliers: bool = False
+    """Whether a switch may stop and start the appliers of its replicas, for options that they read at their start."""
+
     elects_writers: bool = False
     """Whether other nodes accept writes without our help when a node is lost."""
 

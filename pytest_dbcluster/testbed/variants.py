@@ -171,12 +171,15 @@ def split(variant: Variant, variables: Mapping[str, Variable], common: Mapping[s
     """The same variant with its options split into static and dynamic ones.
 
     variables: those of the server, which say what can change at run time. The variables of IDENTITY are also static,
-    since a switch neither sets nor compares them. So are those that take effect only at a restart of replication.
+    since a switch neither sets nor compares them. So are those that take effect only at a restart of replication,
+    unless the appliers alone read them and the topology permits a restart of these.
     common: options of every cluster of the run. Every cluster starts with them, and a variant with another value
     switches to that value.
     """
     base, options = dict(common or {}), variant.options
-    at_start = ALWAYS_STATIC | variant.dialect.replication.read_at_start
+    replication = variant.dialect.replication
+    restarted = replication.read_by_appliers if variant.topology.restarts_appliers else frozenset()
+    at_start = ALWAYS_STATIC | (replication.read_at_start - restarted)
     dynamic = {
         name: value
         for name, value in options.items()

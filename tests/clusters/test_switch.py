@@ -6,6 +6,7 @@ import types
 
 import pytest
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.clusters import switch as switches
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.node import Node
@@ -97,6 +98,42 @@ def test_a_switch_writes_nothing_on_replicas(briefly):
 
     assert cluster.topology.violations(cluster.nodes) == []
     assert [node.query("SELECT @@gtid_binlog_state")[0][0] for node in cluster.nodes] == ["", ""]
+
+
+WORKERS = {  # running appliers of a replica, by vendor
+    "mariadb": "information_schema.processlist WHERE user = 'system user' AND command = 'Slave_worker'",
+    "mysql": "performance_schema.replication_applier_status_by_worker WHERE service_state = 'ON'",
+}
+
+
+@pytest.mark.parametrize("vendor", WORKERS)
+def test_appliers_restart_for_what_their_start_reads(vendor, briefly, request):
+    """The number of parallel appliers of each replica follows, and replication goes on."""
+    cluster = briefly("async_replication", 3, request.getfixturevalue(vendor))
+    primary, *replicas = cluster.nodes
+    names = {primary.dialect.replication.workers, "slave_parallel_workers"}  # the latter is its former name
+    switch = Switch(cluster)
+    for count in (1, 5, 2):
+        switch.to(dict.fromkeys(names, str(count)), names)
+
+        assert [one.query(f"SELECT COUNT(*) FROM {WORKERS[vendor]}")[0][0] for one in replicas] == [count, count]
+        assert cluster.topology.problems(cluster.nodes) == []
+    primary.query("CREATE DATABASE goes_on")
+    lacking = "SHOW DATABASES LIKE 'goes_on'"
+    wait.until(lambda: [one.name for one in replicas if not one.query(lacking)], "the database", seconds=20)
+    switch.to({}, names)
+
+    assert cluster.new_errors() == []
+
+
+def test_appliers_go_on_after_a_value_that_the_server_refuses(briefly, mariadb):
+    """The error names the value, and the cluster can be used."""
+    cluster = briefly("async_replication", 2, mariadb)
+    switch = Switch(cluster)
+    with pytest.raises(ProvisionError, match=r"could not switch node\d to slave_parallel_mode=never"):
+        switch.to({"slave_parallel_mode": "never"})
+
+    assert cluster.topology.problems(cluster.nodes) == []
 
 
 def sent(cluster, switch, monkeypatch, changes, among):

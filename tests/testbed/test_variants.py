@@ -100,6 +100,29 @@ def test_what_replication_reads_at_its_start_needs_a_start(vendor, option, value
     assert (variant.static, variant.dynamic) == (((option, value),), ())
 
 
+@pytest.mark.parametrize(
+    ("vendor", "option", "value", "moved"),
+    [
+        ("mariadb", "slave_parallel_threads", "4", {"slave_parallel_workers": "4"}),
+        ("mariadb", "slave_parallel_mode", "conservative", {}),
+        ("mysql", "replica_parallel_workers", "2", {"slave_parallel_workers": "2"}),
+        ("mysql", "replica_preserve_commit_order", "OFF", {"slave_preserve_commit_order": "OFF"}),
+    ],
+)
+def test_replicas_share_a_cluster_if_a_restart_of_appliers_suffices(
+    vendor, option, value, moved, changes, request, provisioner
+):
+    """Two servers that replicate are switched there and back."""
+    release = request.getfixturevalue(vendor)
+    known = ready_template(release, provisioner, {}, print).variables
+
+    assert changes(ClusterSpec("async_replication", nodes=2), release, known, **{option: value}) == {
+        option: value,
+        **moved,
+    }
+    assert changes.said == [f"reading the cold-start reference of async_replication2 on {release.name}"]
+
+
 def test_a_running_member_follows_the_flow_control_of_its_group(mysql, provisioner):
     """These are options of the server, and a switch sets them."""
     known = ready_template(mysql, provisioner, {}, print).variables

@@ -77,6 +77,9 @@ class ReplicationDialect:
     read_at_start: frozenset[str]
     """Variables that a running replica refuses, or that take effect only after replication restarts."""
 
+    read_by_appliers: frozenset[str]
+    """Those of ``read_at_start`` for which a restart of the appliers suffices."""
+
 
 @dataclasses.dataclass(frozen=True)
 class SemiSyncDialect:

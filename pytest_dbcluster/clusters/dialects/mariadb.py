@@ -45,6 +45,10 @@ _ACCOUNTS = (
     f"GRANT {_LOAD_RIGHTS} ON *.* TO '{{load}}'@'%'",
 )
 
+_OF_APPLIERS = frozenset(
+    {"slave_domain_parallel_threads", "slave_parallel_mode", "slave_parallel_threads", "slave_parallel_workers"}
+)
+
 _REPLICATION = ReplicationDialect(
     every={"gtid_strict_mode": "ON"},
     preset={"log_bin": "binlog", "log_slave_updates": "ON", "relay_log": "relay", "relay_log_recovery": "ON"},
@@ -71,10 +75,8 @@ _REPLICATION = ReplicationDialect(
     "FROM information_schema.global_status WHERE variable_name = 'SLAVE_RUNNING'",
     worker_errors="",
     workers="slave_parallel_threads",
-    read_at_start=frozenset(
-        {"slave_domain_parallel_threads", "slave_net_timeout", "slave_parallel_mode", "slave_parallel_threads"}
-        | {"slave_parallel_workers", "rpl_semi_sync_slave_enabled"}
-    ),
+    read_at_start=frozenset({"slave_net_timeout", "rpl_semi_sync_slave_enabled"} | _OF_APPLIERS),
+    read_by_appliers=_OF_APPLIERS,
 )
 
 _SEMISYNC = SemiSyncDialect(

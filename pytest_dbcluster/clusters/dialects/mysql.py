@@ -7,6 +7,12 @@ import dataclasses
 from pytest_dbcluster.clusters.dialects.dialect import ReplicationDialect, SemiSyncDialect
 from pytest_dbcluster.clusters.dialects.mariadb import MARIADB, PINNED, POPULATING, SHAPING, TABLE_BYTES
 
+_OF_APPLIERS = frozenset(
+    {"replica_checkpoint_group", "replica_checkpoint_period", "replica_parallel_type", "replica_parallel_workers"}
+    | {"replica_pending_jobs_size_max", "replica_preserve_commit_order"}
+    | {"slave_parallel_type", "slave_parallel_workers", "slave_preserve_commit_order"}
+)
+
 _REPLICATION = ReplicationDialect(
     every={"gtid_mode": "ON", "enforce_gtid_consistency": "ON"},
     preset={"log_bin": "binlog", "log_replica_updates": "ON", "relay_log": "relay", "relay_log_recovery": "ON"},
@@ -33,11 +39,9 @@ _REPLICATION = ReplicationDialect(
     "WHERE last_error_number <> 0",
     workers="replica_parallel_workers",
     read_at_start=frozenset(
-        {"replica_checkpoint_group", "replica_checkpoint_period", "replica_max_allowed_packet", "replica_net_timeout"}
-        | {"replica_parallel_type", "replica_parallel_workers", "replica_pending_jobs_size_max"}
-        | {"replica_preserve_commit_order", "rpl_semi_sync_replica_enabled"}
-        | {"slave_parallel_type", "slave_parallel_workers", "slave_preserve_commit_order"}
+        {"replica_max_allowed_packet", "replica_net_timeout", "rpl_semi_sync_replica_enabled"} | _OF_APPLIERS
     ),
+    read_by_appliers=_OF_APPLIERS,
 )
 
 _SEMISYNC = SemiSyncDialect(

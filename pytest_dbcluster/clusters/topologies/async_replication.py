@@ -31,6 +31,7 @@ class PrimaryAndReplicas(Topology):
 
     name = ""
     minimum_nodes = 2
+    restarts_appliers = True
     ways_back = ("GTID", "rebuild", REFUSAL)
 
     def __init__(self) -> None:
