@@ -19,7 +19,7 @@ from pytest_dbcluster.measuring.drawing.block_runner import LiveClaim
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.rounds import busy_machine, counters, load_generator, metrics, open_loop
-from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.rounds.round import SPEEDS, Round
 
 SHARED_STEP = ", except between variants that share their clusters"
 NOT_LEARNED = "how far equal clusters differ is not learned from these rounds, because the machine was busy"
@@ -45,6 +45,8 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
     untrusted = "" if claim.counts else source.blind_spot(*variants, by_size=claim.of_kind.about_size)
     untrusted = untrusted or metrics.near_capacity(question.metric, source.arrival_rate)
     cap = min(cap, SHOWN_PAIRS) if untrusted else cap
+    if question.asserted and question.metric in SPEEDS and claim.of_kind.paired and not claim.of_kind.composed:
+        drawing.pace.distance = functools.partial(reach.distance, claim, question.comparisons)
     if question.asserted and not untrusted and (why := why_too_slow(question, measurement)):
         raise Inconclusive(f"{source.load}: {claim.kind} cannot be decided: {why}")
     first_look = reach.first_look(claim, rules.alpha, drawing.instances)

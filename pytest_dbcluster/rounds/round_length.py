@@ -5,6 +5,8 @@ that out. *Between* rounds it varies too, and only more rounds average that out.
 within is no larger than the noise between. Shorter rounds would need many more pairs, and longer ones would not need
 fewer. The choice pools all variants and gives all the same length, so it favours no variant.
 
+If the warm-up shows a difference that the first look decides with shorter rounds, they are as short as that permits.
+
 Beyond USUAL seconds a round gains little, even if all noise is within: the time to a given precision falls by a tenth.
 A clear difference, which 12 pairs show anyway, takes half as long again. So a round is longer only in two cases: more
 than its own time passes unmeasured between two rounds, or a percentile needs more operations.
@@ -26,7 +28,10 @@ WARM_UP = 0.9
 SHORTEST, LONGEST = 0.3, 3.0  # seconds
 BUDGET = "--db-budget"  # the option that limits the measured seconds of a claim in a test
 PAIRS = 20  # the budget of a claim should suffice for so many pairs
-EXPECTED_PAIRS = 30  # of a claim, for its expected time
+EXPECTED_PAIRS, CLEAR_PAIRS = 30, 12  # of a claim, for its expected time; the latter if its difference is clear
+# Standard deviations of a pair from the difference in the warm-up to what would decide the claim otherwise. All of the
+# pairs of the first look lie on one side then.
+CLEAR = 3.0
 QUEUES = 30.0  # an open-loop round lasts this many times as long as its operations wait
 STEPS = 200  # steps of a printed time; then rounding changes a ratio by half a percent, less than any usual margin
 MOST_REPEATS = 200  # repetitions of a fixed amount of work in a round
@@ -64,33 +69,50 @@ class RoundLength:
     most: float = math.inf
     """Seconds of a round with which the budget suffices for PAIRS pairs."""
 
+    clear: bool = False
+    """Whether they are shorter because the warm-up shows a clear difference."""
+
     def longer(self, factor: float) -> RoundLength:
         """The same, longer by this factor, up to LONGEST; a lower arrival rate then does as many operations."""
         return dataclasses.replace(self, seconds=min(LONGEST, math.ceil(round(self.seconds * factor * 10, 6)) / 10))
 
     def expected_time(self, rounds: int) -> str:
         """The expected time of a claim, for a line of progress. rounds: of a pair."""
-        pairs = math.floor(min(EXPECTED_PAIRS, PAIRS * self.most / self.seconds))
+        expected = CLEAR_PAIRS if self.clear else EXPECTED_PAIRS
+        pairs = math.floor(min(expected, PAIRS * self.most / self.seconds))
         each = self.seconds + (0.0 if math.isnan(self.unmeasured) else self.unmeasured)
         return f"expected time of a claim: about {duration(pairs * rounds * each)} ({quantity(pairs, 'pair')})"
 
     @property
     def line(self) -> str:
         """The line of a claim's message."""
-        why = f"so that the budget ({self.budget}) suffices for more of them" if self.shortened else "from the warm-up"
+        why = "because the warm-up shows a clear difference" if self.clear else "from the warm-up"
+        why = f"so that the budget ({self.budget}) suffices for more of them" if self.shortened else why
         noise = ""
         if not math.isnan(self.within):
             noise = f": noise within a round {100 * self.within:.1f} %, between rounds {100 * self.between:.1f} %"
         return f"rounds of {self.seconds:g} s, chosen {why}{noise}"
 
 
-def choose(blocks: Sequence[Sequence[Round]], *, least: float, most: float, budget: str = BUDGET) -> RoundLength:
+def choose(
+    blocks: Sequence[Sequence[Round]],
+    *,
+    least: float,
+    most: float,
+    budget: str = BUDGET,
+    distance: float = 0.0,
+    tail: float = 0.0,
+) -> RoundLength:
     """The length of rounds after these warm-up blocks, between SHORTEST and LONGEST seconds.
 
     - blocks: the blocks of the warm-up that were not void, each with one round of every variant, in any order.
     - least: seconds that the metric of the claim needs; 0 for a speed. It wins over ``most``.
     - most: seconds that the budget allows.
     - budget: the option that sets the budget.
+    - distance: from the difference in the warm-up to what would decide the claim otherwise, as a log ratio; 0 if that
+      is not known.
+    - tail: seconds that a percentile needs, which a later claim may ask for. A clear difference leaves them, if the
+      rounds would have had them.
 
     The speed of an open loop is fixed, and its noise says nothing about latencies. So its rounds last USUAL seconds
     within these limits, or longer if operations wait long. A round must be much longer than its queue, so that a
@@ -102,19 +124,27 @@ def choose(blocks: Sequence[Sequence[Round]], *, least: float, most: float, budg
     noise = None if any(done.outcome.rate is not None for done in rounds) else within_variance(rounds)
     unmeasured = max(0.0, statistics.median(done.wall - done.seconds for done in rounds)) if rounds else math.nan
     if noise is None:
-        wanted = max([USUAL, *([QUEUES * statistics.median(delays)] if delays else [])])
+        usual = wanted = max([USUAL, *([QUEUES * statistics.median(delays)] if delays else [])])
         within, between = math.nan, math.nan
     else:
         variance = between_variance(blocks, noise)
-        wanted = min(noise / variance, max(USUAL, UNMEASURED * unmeasured))
-        between = math.sqrt(variance)
+        usual = min(noise / variance, max(USUAL, UNMEASURED * unmeasured))
+        shortest = max(_clear_length(distance, noise, variance), SHORTEST, tail if tail <= usual else 0.0)
+        wanted, between = min(usual, shortest), math.sqrt(variance)
+    clear = wanted < usual
     least = math.ceil(round(min(LONGEST, max(SHORTEST, least)) / TENTH, 6)) * TENTH
     wanted = min(max(wanted, least), LONGEST)
     limit = max(math.floor(round(most / TENTH, 6)) * TENTH, least)
     seconds = round(min(wanted, limit), 1)
     if noise is not None:
         within = math.sqrt(noise / seconds)
-    return RoundLength(seconds, within, between, unmeasured, limit < wanted, budget, most)
+    return RoundLength(seconds, within, between, unmeasured, limit < wanted, budget, most, clear)
+
+
+def _clear_length(distance: float, within: float, between: float) -> float:
+    """The seconds of the shortest rounds whose pairs vary little beside this distance; infinite if none do."""
+    room = (distance / CLEAR) ** 2 / 2 - between  # the variance of a pair is that of two rounds
+    return within / room if room > 0 else math.inf
 
 
 def repeats(blocks: Sequence[Sequence[Round]], most: float) -> int:

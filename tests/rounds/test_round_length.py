@@ -110,6 +110,31 @@ def test_the_variants_are_pooled():
     assert round_length.choose(scaled, least=0, most=3).seconds == round_length.choose(plain, least=0, most=3).seconds
 
 
+QUIET_BETWEEN = warm_up(0.08, 0.0)
+
+
+@pytest.mark.parametrize("distance", [0.0, 0.1, 0.5, 2.0])
+def test_a_clear_difference_needs_short_rounds(distance):
+    """Three standard deviations of a pair are clear; the usual length is the longest."""
+    usual = round_length.choose(QUIET_BETWEEN, least=0.0, most=3.0)
+    found = round_length.choose(QUIET_BETWEEN, least=0.0, most=3.0, distance=distance)
+    pair = math.sqrt(2 * (found.within**2 + found.between**2))
+
+    assert usual.seconds == 2.0
+    assert found.clear is (found.seconds < usual.seconds) is (distance > 0.1)
+    assert missing(found.line, "the warm-up shows a clear difference" if found.clear else "from the warm-up") == []
+    assert missing(found.expected_time(2), "(12 pairs)" if found.clear else "(30 pairs)") == []
+    if found.clear:
+        assert round_length.CLEAR * pair < 1.1 * distance
+        assert found.seconds < 0.6
+
+
+@pytest.mark.parametrize(("tail", "seconds"), [(0.8, 0.8), (2.5, 0.3)])
+def test_a_clear_difference_leaves_a_later_percentile_its_operations(tail, seconds):
+    """Unless the rounds would have had too few anyway."""
+    assert round_length.choose(QUIET_BETWEEN, least=0.0, most=3.0, distance=2.0, tail=tail).seconds == seconds
+
+
 def test_the_budget_shortens_rounds_and_is_named():
     """A claim with little time gets short rounds, so that there are enough pairs of them."""
     length = round_length.choose(warm_up(0.3), least=0, most=0.58)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.rounds import metrics, round_length
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.rounds.round_length import RoundLength
+
+TAIL = "p95"  # the percentile for which rounds of a clear difference stay long enough
+
+
+def _has_ledger(done: Round) -> bool:
+    return done.outcome.ledger is not None
 
 
 @dataclasses.dataclass
@@ -24,6 +30,9 @@ class Pace:
 
     metric: str = ""
     """The metric of the claim that draws: a percentile needs longer rounds. Empty for no metric."""
+
+    distance: Callable[[Sequence[Sequence[Round]]], float] = lambda blocks: 0.0
+    """How far the warm-up is from what would decide the claim that draws otherwise, as a log ratio; 0 if unknown."""
 
     length: RoundLength | None = None
     """The length of the rounds, once it was chosen."""
@@ -51,7 +60,11 @@ class Pace:
         rounds = [done for block in warm_ups for done in block]
         least = metrics.seconds_needed(rounds, self.metric, self.source.load)
         most = min(most, self.rules.longest)
-        self.length = round_length.choose(warm_ups, least=least, most=most, budget=self.rules.budget_name)
+        tail = metrics.seconds_needed(rounds, TAIL, self.source.load) if all(map(_has_ledger, rounds)) else 0.0
+        away = self.distance(warm_ups)
+        self.length = round_length.choose(
+            warm_ups, least=least, most=most, budget=self.rules.budget_name, distance=away, tail=tail
+        )
         self.source.set_length(self.length)
 
     def lower(self, late: Sequence[tuple[str, float]]) -> bool:

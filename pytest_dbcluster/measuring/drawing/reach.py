@@ -46,6 +46,25 @@ def first_look_at(level: float, instances: int = 1, least: int = 0) -> int:
     return next(look for look in critical_values.looks(instances) if look >= least and row.at(look) is not None)
 
 
+def distance(claim: Claim, comparisons: Sequence[tuple[int, int]], blocks: Sequence[Sequence[Round]]) -> float:
+    """How far the speeds of a warm-up are from what would decide the claim otherwise, as a log ratio.
+
+    It is that of the comparison which decides: the nearest one if all hold, else the one that fails most clearly. 0 for
+    a comparison that neither holds nor fails, and without an operation. comparisons: candidate and baseline of each.
+    blocks: each by variant number.
+    """
+    holds, fails = [], [0.0]
+    for candidate, baseline in comparisons:
+        costs = [(block[candidate].cost, block[baseline].cost) for block in blocks]
+        if not costs or not all(math.isfinite(cost) for pair in costs for cost in pair):
+            return 0.0
+        theta = statistics.fmean(math.log(other / ours) for ours, other in costs)
+        (low, high), (least, most) = claim.hold_bounds, claim.fail_bounds
+        holds.append(min(theta - low, high - theta))
+        fails.append(max(least - theta, theta - most))
+    return max(0.0, *fails, min(holds, default=0.0))
+
+
 def shortest_round(given: float | None, free: bool) -> float | None:
     """The seconds of the shortest possible round: of the test, or the shortest that we choose; None if unknown."""
     return round_length.SHORTEST if free else given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -173,3 +174,32 @@ def test_golden_budget_errors():
             "an opening block that does not fit": reach.out_of_budget(16.0, 20.0, "--db-budget", 8, 4),
         },
     )
+
+
+def blocks_of(*speeds):
+    """Two blocks in which each variant does so many operations a second."""
+    row = [Round(str(number), 0, 0, RunResult(1.0, speed), 1.0, 0.0) for number, speed in enumerate(speeds)]
+    return [row, row]
+
+
+BEATS, GUARD, ORDER = kinds.beats(), kinds.no_slower_than(0.1), kinds.ordered()
+FAR = dataclasses.replace(BEATS, apart=math.log(1.5))
+
+
+@pytest.mark.parametrize(
+    ("claim", "comparisons", "speeds", "ratio"),
+    [
+        (BEATS, [(1, 0)], (100, 200), 2.0),
+        (BEATS, [(1, 0)], (200, 100), 2.0),  # it fails
+        (FAR, [(1, 0)], (100, 200), 2 / 1.5),
+        (FAR, [(1, 0)], (100, 120), 1.0),  # neither
+        (GUARD, [(1, 0)], (100, 180), 2.0),
+        (GUARD, [(1, 0)], (100, 45), 2.0),
+        (ORDER, [(2, 1), (1, 0)], (100, 150, 300), 1.5),  # the smallest step
+        (ORDER, [(2, 1), (1, 0)], (100, 150, 50), 3.0),  # one that fails decides
+        (BEATS, [(1, 0)], (100, 0), 1.0),  # no operation
+    ],
+)
+def test_how_far_a_warm_up_is_from_the_other_answer(claim, comparisons, speeds, ratio):
+    """The distance to the bounds of the claim as a ratio; 1 if the warm-up says nothing."""
+    assert math.exp(reach.distance(claim, comparisons, blocks_of(*speeds))) == pytest.approx(ratio)
