@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.workloads.tpcc.conditions import CONDITIONS, IN_MEMORY, SCANS, violations
+from pytest_dbcluster.workloads.tpcc.conditions import AS_BEFORE, CONDITIONS, IN_MEMORY, SCANS, violations
 from pytest_dbcluster.workloads.tpcc.digests import DIGESTS
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TABLES, TPCC
 
@@ -297,6 +297,21 @@ def test_a_session_has_its_limit_of_memory_again(fresh):
 
     assert within == [(64 * 2**20, 64 * 2**20)]
     assert before == node.query(limit) != within
+
+
+@pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
+@pytest.mark.parametrize("own", [2**24, 2**27])
+def test_servers_of_each_vendor_take_the_limit_of_memory(vendor, own, briefly, request):
+    """A server with a larger limit keeps it; MySQL takes an integer only."""
+    given = {"tmp_table_size": str(own), "max_heap_table_size": str(own)}
+    node = briefly("standalone", 1, request.getfixturevalue(vendor), **given).nodes[0]
+    limit = "SELECT @@SESSION.tmp_table_size, @@SESSION.max_heap_table_size"
+    node.query(IN_MEMORY)
+    within = node.query(limit)
+    node.query(AS_BEFORE)
+
+    assert within == [(max(own, 2**26), max(own, 2**26))]
+    assert node.query(limit) == [(own, own)]
 
 
 def test_each_kind_of_value_that_no_transaction_changes_is_compared(fresh):
