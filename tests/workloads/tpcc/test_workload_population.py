@@ -299,6 +299,11 @@ def test_a_session_has_its_limit_of_memory_again(fresh):
     assert before == node.query(limit) != within
 
 
+def test_mysql_is_asked_for_all_conditions(loaded):
+    """Its statements and settings are those of MariaDB."""
+    assert violations(loaded("mysql").cluster.nodes) == []
+
+
 @pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
 @pytest.mark.parametrize("own", [2**24, 2**27])
 def test_servers_of_each_vendor_take_the_limit_of_memory(vendor, own, briefly, request):
