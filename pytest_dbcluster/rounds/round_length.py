@@ -5,7 +5,8 @@ that out. *Between* rounds it varies too, and only more rounds average that out.
 within is no larger than the noise between. Shorter rounds would need many more pairs, and longer ones would not need
 fewer. The choice pools all variants and gives all the same length, so it favours no variant.
 
-If the warm-up shows a difference that the first look decides with shorter rounds, they are as short as that permits.
+A clear difference in the warm-up is decided by the first look, whatever the length. Then rounds are as short as that
+permits.
 
 Beyond USUAL seconds a round gains little, even if all noise is within: the time to a given precision falls by a tenth.
 A clear difference, which 12 pairs show anyway, takes half as long again. So a round is longer only in two cases: more
@@ -109,10 +110,9 @@ def choose(
     - least: seconds that the metric of the claim needs; 0 for a speed. It wins over ``most``.
     - most: seconds that the budget allows.
     - budget: the option that sets the budget.
-    - distance: from the difference in the warm-up to what would decide the claim otherwise, as a log ratio; 0 if that
-      is not known.
-    - tail: seconds that a percentile needs, which a later claim may ask for. A clear difference leaves them, if the
-      rounds would have had them.
+    - distance: a log ratio, from the warm-up to what would decide the claim otherwise. 0 if it is not known.
+    - tail: seconds that a percentile needs, which a later claim may ask for. Rounds of a clear difference keep them, if
+      they fit into the usual length.
 
     The speed of an open loop is fixed, and its noise says nothing about latencies. So its rounds last USUAL seconds
     within these limits, or longer if operations wait long. A round must be much longer than its queue, so that a

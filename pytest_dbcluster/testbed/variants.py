@@ -171,8 +171,8 @@ def split(variant: Variant, variables: Mapping[str, Variable], common: Mapping[s
     """The same variant with its options split into static and dynamic ones.
 
     variables: those of the server, which say what can change at run time. The variables of IDENTITY are also static,
-    since a switch neither sets nor compares them. So are those that take effect only at a restart of replication,
-    unless the appliers alone read them and the topology permits a restart of these.
+    since a switch neither sets nor compares them. So are those that take effect only at a restart of replication. A
+    switch may restart the appliers, if the topology permits it, so what they alone read is dynamic there.
     common: options of every cluster of the run. Every cluster starts with them, and a variant with another value
     switches to that value.
     """

@@ -32,7 +32,7 @@ class Pace:
     """The metric of the claim that draws: a percentile needs longer rounds. Empty for no metric."""
 
     distance: Callable[[Sequence[Sequence[Round]]], float] = lambda blocks: 0.0
-    """How far the warm-up is from what would decide the claim that draws otherwise, as a log ratio; 0 if unknown."""
+    """The log ratio between a warm-up and what would decide the claim otherwise; 0 if it is not known."""
 
     length: RoundLength | None = None
     """The length of the rounds, once it was chosen."""

@@ -47,7 +47,7 @@ def first_look_at(level: float, instances: int = 1, least: int = 0) -> int:
 
 
 def distance(claim: Claim, comparisons: Sequence[tuple[int, int]], blocks: Sequence[Sequence[Round]]) -> float:
-    """How far the speeds of a warm-up are from what would decide the claim otherwise, as a log ratio.
+    """The log ratio between the speeds of a warm-up and what would decide the claim otherwise.
 
     It is that of the comparison which decides: the nearest one if all hold, else the one that fails most clearly. 0 for
     a comparison that neither holds nor fails, and without an operation. comparisons: candidate and baseline of each.
