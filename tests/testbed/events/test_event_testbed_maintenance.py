@@ -34,6 +34,11 @@ def source(pool, load, event, *specs):
     return EventTestbed(load, event, variants, pool, "quick", lambda line: None, seed=5)
 
 
+def deeds(outage):
+    """The marks of the event itself. A busy HAProxy also leads clients away from a node that is desynced for RSU."""
+    return [name for name in outage.marks if name != "routed"]
+
+
 def test_maintenance_leaves_the_cluster_as_it_was_and_loses_no_order(shared):
     """Each repetition is proven. HAProxy leads nobody to a node before it stops, and the writer is the last one."""
     events = {
@@ -49,10 +54,10 @@ def test_maintenance_leaves_the_cluster_as_it_was_and_loses_no_order(shared):
     assert [done.void for done in rounds] == ["", "", ""]
     assert [done.outage.event for done in rounds] == [str(event) for event in events.values()]
     assert [(done.outage.books.lost, done.outage.books.invented) for done in rounds] == [(0, 0)] * 3
-    assert list(rsu.marks) == ["node2 altered", "node1 altered", "altered on all nodes"]
-    assert list(large.marks) == ["committed", "on all nodes"]
+    assert deeds(rsu) == ["node2 altered", "node1 altered", "altered on all nodes"]
+    assert deeds(large) == ["committed", "on all nodes"]
     steps = [f"{node} {step}" for node in ("node2", "node1") for step in ("drained", "stopped", "whole", "done")]
-    assert [name for name in rolling.marks if name != "routed"] == [*steps, "whole"]
+    assert deeds(rolling) == [*steps, "whole"]
     assert "node2" in [route.to for route in rolling.routes]
     assert rolling.returned.how == "IST"
     assert rolling.connections_lost >= 2
