@@ -31,8 +31,8 @@ class Switch:
     """Turns one running cluster from variant to variant, and verifies all global variables after each switch.
 
     It sends the same statements in any state of the cluster. Otherwise rounds after another variant would begin with a
-    switch, and rounds after the same variant without one. Appliers of replicas restart if a variable that only their
-    start reads is among those.
+    switch, and rounds after the same variant without one. Appliers of replicas restart if they read one
+    of those variables only at their start.
     """
 
     def __init__(self, cluster: Cluster) -> None:

@@ -48,7 +48,7 @@ TEMPLATE, STYLES = "template.html", "style.css"
 RANKS = {Outcome.FAILS: 0, Outcome.INCONCLUSIVE: 1, Outcome.HOLDS: 2}
 MANY = 4  # claims: a page with so many has contents, and folds the claims that need no attention
 MOST = 500  # claims with a section of their own, each of 40 KB; browsers need seconds for a page of 20 MB
-APART = 2 * ALONE  # claims: with so many, a process of its own makes the page
+APART = 2 * ALONE  # claims: a separate process makes the page of so many
 PROGRAM = f"from {__name__} import main; main()"
 DONE = ("report: ", "no page: ")  # the line of ``make``; other lines are progress
 FOLDED = ("holds", states.COMPARED)
@@ -67,9 +67,9 @@ def missing() -> str:
 def make(directory: Path, tell: Report = say_nothing) -> str:
     """Make the page of one results directory; return the line with its path, or with the reason for none.
 
-    ``tell`` gets lines of progress if it takes long. A process of its own makes a page of many claims: one without
-    threads can draw with several processes, and its memory is free afterwards. Raises neither an Exception nor
-    KeyboardInterrupt, because the results are complete without the page.
+    ``tell`` gets lines of progress if it takes long. A separate process makes a page of many claims. It has no threads,
+    so several processes can draw, and its memory is free afterwards. Raises neither an Exception nor KeyboardInterrupt,
+    because the results are complete without the page.
     """
     if lacks := missing():
         return lacks
@@ -79,7 +79,7 @@ def make(directory: Path, tell: Report = say_nothing) -> str:
 
 
 def main() -> None:
-    """The process of its own: makes the page of the directory on its command line, and prints what ``make`` returns."""
+    """The separate process: make the page of the directory on the command line, and print what ``make`` returns."""
     directory, tell = Path(sys.argv[1]), functools.partial(print, flush=True)
     tell(_line(directory, lambda: _make_here(directory, tell, processes=math.ceil(probes.usable_cores()))))
 

@@ -269,8 +269,8 @@ SCANS = (
         f"WHERE {NEW_LINE} AND NOT (ol_amount <=> ol_quantity * i_price AND ol_dist_info <=> {S_DIST}) LIMIT 1",
     ),
 )
-# By default a server puts sums beyond 16 MiB on its disk. A server with a larger limit keeps its own. MySQL takes an
-# integer only, and GREATEST returns a decimal there (error 1232 of MySQL 9.7).
+# By default a server puts sums beyond 16 MiB on its disk. A server with a larger limit keeps its own. MySQL 9.7
+# refuses GREATEST without the cast (error 1232).
 _LIMIT = f"CAST(GREATEST(@@{{0}}, {64 * 2**20}) AS UNSIGNED)".format
 IN_MEMORY = "SET SESSION " + ", ".join(f"{name} = {_LIMIT(name)}" for name in ("tmp_table_size", "max_heap_table_size"))
 AS_BEFORE = "SET SESSION tmp_table_size = DEFAULT, max_heap_table_size = DEFAULT"

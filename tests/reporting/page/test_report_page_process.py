@@ -19,7 +19,7 @@ NOTES_ITSELF = "#!/bin/sh\necho $$ > {at}/pid\n{body}\n"
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """Results with so many claims that a process of its own makes their page."""
+    """Results with so many claims that a separate process makes their page."""
     return results(tmp_path_factory.mktemp("many"), [record(load=f"load {number}") for number in range(APART)])
 
 
@@ -37,7 +37,7 @@ def another(tmp_path, monkeypatch):
     return put
 
 
-def test_a_process_of_its_own_makes_a_page_of_many_claims(many, monkeypatch):
+def test_a_separate_process_makes_a_page_of_many_claims(many, monkeypatch):
     """Also if the run has threads, with which it cannot draw in several processes."""
     monkeypatch.setattr(report_page, "html", lambda *given: 1 / 0)  # of this process
 
