@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import array
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pytest_dbcluster.rounds.capacity.capacity_curve import CapacityCurve
 from pytest_dbcluster.rounds.histogram import Histogram
@@ -16,6 +17,33 @@ from pytest_dbcluster.rounds.outages.outage import Outage
 DRAINED = {"throughput": "drained_throughput", "goodput": "drained_goodput"}
 SPEEDS = (*DRAINED, *DRAINED.values())
 USUAL = "throughput"  # the metric of claims about a workload that names no default metric
+
+
+@functools.lru_cache(maxsize=256)
+def _places(names: tuple[str, ...]) -> Mapping[str, int]:
+    return {name: place for place, name in enumerate(names)}
+
+
+class RoundFigures(Mapping[str, float]):
+    """Figures of a round by name. Rounds with the same names share them, so a figure takes 8 bytes."""
+
+    __slots__ = ("_places", "_values")
+
+    def __init__(self, figures: Mapping[str, float]) -> None:
+        self._places = _places(tuple(figures))
+        self._values = array.array("d", figures.values())
+
+    def __getitem__(self, name: str) -> float:
+        return self._values[self._places[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,6 +202,11 @@ class Round:
 
     capacity: CapacityCurve | None = None
     """The latency at several arrival rates, if the round measures a capacity; else None."""
+
+    def __post_init__(self) -> None:
+        # A run keeps all its rounds, and most of the memory of a round was these two dictionaries.
+        object.__setattr__(self, "counters", RoundFigures(self.counters))
+        object.__setattr__(self, "samples", RoundFigures(self.samples))
 
     @property
     def seconds(self) -> float:

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import math
 import random
+from collections.abc import Mapping
 
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.verdict import Terms, judge
@@ -129,7 +130,7 @@ def comparable(value):
     if dataclasses.is_dataclass(value):
         fields = {field.name: comparable(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return type(value), fields
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {name: comparable(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(map(comparable, value))

@@ -93,8 +93,16 @@ def encode(document: object, more: Mapping[str, float] | None = None) -> bytes:
     """The document as a line of JSON, with the names and numbers of ``more`` in the same object."""
     import msgspec
 
-    line: bytes = msgspec.json.encode(_finite({**(more or {}), **msgspec.to_builtins(document, str_keys=True)}))
+    plain = msgspec.to_builtins(document, str_keys=True, enc_hook=_dictionary)
+    line: bytes = msgspec.json.encode(_finite({**(more or {}), **plain}))
     return line + b"\n"
+
+
+def _dictionary(value: object) -> dict[Any, Any]:
+    """The names and values of a mapping that is no dictionary, such as the figures of a round."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise NotImplementedError(f"no JSON for {type(value).__name__}")
 
 
 def json_value(value: object) -> int | float | str | bool | None:
