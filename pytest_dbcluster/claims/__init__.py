@@ -24,8 +24,6 @@ To add a kind of claim, write a file of ``kinds``; ``verdict.judge`` decides fro
 only their arguments: no server, no file, no clock. An import contract checks this rule.
 """
 
-from pytest_dbcluster.claims import kinds  # a claim of a record finds its kind, whatever was imported
-
 __all__ = [
     "block_order",
     "carry_over",

@@ -19,9 +19,12 @@ import dataclasses
 import math
 import statistics
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster.formatting import duration, quantity
-from pytest_dbcluster.rounds.round import Round
+
+if TYPE_CHECKING:  # every run of pytest loads this module if the plugin is installed
+    from pytest_dbcluster.rounds.round import Round
 
 USUAL = 2.0  # seconds of an open-loop round
 # Seconds of a warm-up round: its first tenth, which is left out, and two batches. Their difference shows the noise.

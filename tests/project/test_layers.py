@@ -181,6 +181,22 @@ def test_loading_the_plugin_needs_pytest_alone():
     assert set(loaded) - sys.stdlib_module_names - {NAME} == set()
 
 
+def test_a_run_without_clusters_loads_few_rooms(tmp_path):
+    """A run of pytest whose tests use none of our fixtures loads options, and nothing that measures or reports."""
+    (tmp_path / "test_own.py").write_text("def test_nothing(): pass\n")
+    program = (
+        "import sys, pytest; pytest.main(['-q', '-p', 'no:cacheprovider', '--rootdir=.', '.']); "
+        f"print(*(name for name in sys.modules if name.startswith('{NAME}.')))"
+    )
+    said = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=tmp_path)
+    loaded = {name.removeprefix(f"{NAME}.") for name in said.splitlines()[-1].split()}
+
+    assert "1 passed" in said
+    assert "plugin.hooks" in loaded
+    measures = {"claims.kinds", "rounds.round", "measuring", "reporting", "testbed", "workloads", "clusters", "cli"}
+    assert loaded & measures == set()
+
+
 def test_a_module_is_read_in_one_sitting():
     """No module is longer than 500 lines."""
     lines = {name: len((PACKAGE / f"{name.replace('.', '/')}.py").read_text().splitlines()) for name in modules()}

@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from pytest_dbcluster.claims import kinds  # noqa: F401 (a claim of a document finds its kind, whatever was imported)
 from pytest_dbcluster.reporting.documents.json_text import FileLine, Format
 from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
 from pytest_dbcluster.rounds.round import Round
