@@ -120,14 +120,15 @@ class ComparedWorkload:
 def certain_margin(verdict: Verdict) -> float:
     """The smallest fraction, from ``MARGIN`` on, by which the candidate is certainly not slower (90 % interval).
 
-    On separate clusters it includes the difference of equal clusters. Infinite if the guard fails, if there is no
-    interval yet, and if this machine cannot decide the claim.
+    On separate clusters it includes the difference of equal clusters. A guard that holds has shown its own margin too,
+    which may be smaller. Infinite if the guard fails, if there is no interval yet, and if this machine cannot decide
+    the claim.
     """
-    if verdict.outcome is Outcome.HOLDS:
-        return verdict.claim.margin
-    if verdict.outcome is Outcome.FAILS or not _is_decidable(verdict) or not verdict.decided_low > 0:
+    held = verdict.outcome is Outcome.HOLDS
+    if verdict.outcome is Outcome.FAILS or not (held or _is_decidable(verdict)):
         return math.inf
-    return max(verdict.claim.margin, 1 - verdict.decided_low * math.exp(-verdict.claim.apart))
+    shown = max(MARGIN, _loss(verdict.decided_low, verdict)) if verdict.decided_low > 0 else math.inf
+    return min(verdict.claim.margin, shown) if held else max(verdict.claim.margin, shown)
 
 
 def equal_margin(verdict: Verdict, closer: Verdict | None = None) -> float:

@@ -91,6 +91,25 @@ def test_a_wider_margin_is_told_where_5_per_cent_cannot_be():
     assert judge(found, None) is Result.NO_WORSE
 
 
+def test_a_guard_with_a_wide_margin_tells_what_its_interval_shows():
+    """Equal clusters can differ by more than 5 % in p95, so its guard has a wide margin. A faster p95 is known."""
+    wide = kinds.no_slower_than(0.25)
+    found = [
+        verdict.replay(wide, pairs([math.log(ratio) + change for change in (0.1, -0.1) * 4]), Terms())
+        for ratio in (3.0, 1.05)
+    ]
+    assert [one.outcome for one in found] == [claims.Outcome.HOLDS] * 2
+    apart = [dataclasses.replace(one, claim=dataclasses.replace(one.claim, apart=math.log(1.2))) for one in found]
+
+    assert [certain_margin(one) for one in apart] == [0.05, pytest.approx(1 - found[1].decided_low / 1.2)]
+    items = [
+        ComparedWorkload("tpcc", MetricAnswer(guard(1.0, 0.01, 40), "goodput", ("", "")),
+                         p95=MetricAnswer(one, "p95", ("", "")))
+        for one in apart
+    ]  # fmt: skip
+    assert [sentence([item], ("old", "new")).endswith("p95 not known") for item in items] == [False, True]
+
+
 def test_beyond_10_per_cent_nothing_is_told():
     """A candidate that may be 30 % slower, and may be faster, is unknown."""
     assert judge(guard(1.0, 0.3, 8), None) is Result.UNKNOWN
