@@ -205,8 +205,9 @@ class Round:
 
     def __post_init__(self) -> None:
         # A run keeps all its rounds, and most of the memory of a round was these two dictionaries.
-        object.__setattr__(self, "counters", RoundFigures(self.counters))
-        object.__setattr__(self, "samples", RoundFigures(self.samples))
+        for name in ("counters", "samples"):
+            if not isinstance(figures := getattr(self, name), RoundFigures):
+                object.__setattr__(self, name, RoundFigures(figures))
 
     @property
     def seconds(self) -> float:

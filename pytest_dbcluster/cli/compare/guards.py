@@ -44,8 +44,8 @@ def no_slower(measurement: Measurement, metric: str | None) -> Answer:
 def tail_cap(measurement: Measurement) -> int:
     """The maximum number of pairs for p95 on the clusters of a measurement.
 
-    If equal clusters can differ by more than ``WIDEST``, p95 can only show that the candidate is worse, or faster by
-    more. The cap is the first look at which it can.
+    If equal clusters can differ by more than ``WIDEST``, p95 can only show a larger difference. The cap is the first
+    look at which it can.
     """
     difference = measurement.source.cluster_difference(CANDIDATE, BASELINE, metric=TAIL)
     only_worse = difference is not None and difference.bound > -math.log1p(-WIDEST)
