@@ -182,7 +182,7 @@ def test_loading_the_plugin_needs_pytest_alone():
 
 
 def test_a_run_without_clusters_loads_few_rooms(tmp_path):
-    """A run of pytest whose tests use none of our fixtures loads options, and nothing that measures or reports."""
+    """A run of pytest without clusters loads the options of the plugin. It loads no room that measures or reports."""
     (tmp_path / "test_own.py").write_text("def test_nothing(): pass\n")
     program = (
         "import sys, pytest; pytest.main(['-q', '-p', 'no:cacheprovider', '--rootdir=.', '.']); "

@@ -28,7 +28,7 @@ def no_slower(measurement: Measurement, metric: str | None) -> Answer:
     """Claim that the candidate is not slower by ``MARGIN``.
 
     The margin is ``WIDEST`` if equal clusters can differ by ``MARGIN``. That of a latency can be wider, which can show
-    that the candidate is worse. Raises Inconclusive if the throughput of equal clusters can differ by ``WIDEST``. It
+    a large difference. Raises Inconclusive if the throughput of equal clusters can differ by ``WIDEST``. It
     raises it too if the time is too short for the first look.
     """
     difference = measurement.source.cluster_difference(CANDIDATE, BASELINE, metric=metric or measurement.metric)
@@ -44,12 +44,12 @@ def no_slower(measurement: Measurement, metric: str | None) -> Answer:
 def tail_cap(measurement: Measurement) -> int:
     """The maximum number of pairs for p95 on the clusters of a measurement.
 
-    If equal clusters can differ by more than ``WIDEST``, p95 can only show a larger difference. The cap is the first
-    look at which it can.
+    If equal clusters can differ by more than ``WIDEST``, only a larger difference of p95 can be shown. The cap is the
+    first look at which it can.
     """
     difference = measurement.source.cluster_difference(CANDIDATE, BASELINE, metric=TAIL)
-    only_worse = difference is not None and difference.bound > -math.log1p(-WIDEST)
-    return _first_look(measurement) if only_worse else measurement.rules.cap
+    only_large = difference is not None and difference.bound > -math.log1p(-WIDEST)
+    return _first_look(measurement) if only_large else measurement.rules.cap
 
 
 def closer(measurement: Measurement) -> Answer:
