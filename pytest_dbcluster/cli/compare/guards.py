@@ -17,7 +17,7 @@ from pytest_dbcluster.measuring.series import Series, ask_or_recall, series_of
 from pytest_dbcluster.reporting.tables.no_worse import MARGIN, TAIL, WIDEST
 
 ROOM = 1.1  # a wider margin / the difference of equal clusters, as log ratios
-CLOSER_SECONDS = 15.0  # measured seconds that an interval of the ratio may take, once the guard is decided
+CLOSER_SECONDS = 15.0  # measured seconds that the interval of a ratio may take, once the guard is decided
 CANDIDATE, BASELINE = 1, 0
 
 # Claims a margin of the candidate and the baseline.
@@ -53,14 +53,25 @@ def tail_cap(measurement: Measurement) -> int:
 
 
 def closer(measurement: Measurement) -> Answer:
-    """The ratio of the throughputs from all rounds, and from more if its interval needs only a few more."""
+    """The ratio of the throughputs; it draws a few more rounds if they may show that it is not 1."""
     pairs, look = measurement.pairs, _first_look(measurement)
     seconds = measurement.drawing.blocks.seconds((BASELINE, CANDIDATE))
-    soon = not pairs or (look - pairs) * seconds / pairs <= CLOSER_SECONDS
+    soon = not pairs or ((look - pairs) * seconds / pairs <= CLOSER_SECONDS and _on_one_side(measurement))
     question = Question(kinds.differs(), CANDIDATE, BASELINE, measurement.metric, asserted=False)
     answer = ask_or_recall(question, measurement, cap=max(pairs, look if soon else 1))
     answer.report()  # no test reads it
     return answer
+
+
+def _on_one_side(measurement: Measurement) -> bool:
+    """Whether all pairs so far show the same variant as faster, by more than equal clusters can differ.
+
+    With few pairs an interval excludes 1 only if almost all of them do (``critical_values``).
+    """
+    metric = measurement.metric
+    difference = measurement.source.cluster_difference(CANDIDATE, BASELINE, metric=metric)
+    ratios, apart = measurement.values.pairs(CANDIDATE, BASELINE, metric).ratios, difference.bound if difference else 0
+    return min(ratios) > apart or max(ratios) < -apart
 
 
 def _first_look(measurement: Measurement) -> int:

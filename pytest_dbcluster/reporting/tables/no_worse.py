@@ -124,11 +124,15 @@ def certain_margin(verdict: Verdict) -> float:
     which may be smaller. Infinite if the guard fails, if there is no interval yet, and if this machine cannot decide
     the claim.
     """
-    held = verdict.outcome is Outcome.HOLDS
+    held = _holds(verdict)
     if verdict.outcome is Outcome.FAILS or not (held or _is_decidable(verdict)):
         return math.inf
     shown = max(MARGIN, _loss(verdict.decided_low, verdict)) if verdict.decided_low > 0 else math.inf
     return min(verdict.claim.margin, shown) if held else max(verdict.claim.margin, shown)
+
+
+def _holds(verdict: Verdict) -> bool:
+    return verdict.outcome is Outcome.HOLDS
 
 
 def equal_margin(verdict: Verdict, closer: Verdict | None = None) -> float:
@@ -270,16 +274,25 @@ def _row_without_claim(workload: str, compared: ComparedTransaction) -> Compared
 def _row(workload: str, answer: MetricAnswer, closer: MetricAnswer | None = None) -> ComparedRow:
     """The row of an answer. closer: the answer after all rounds, whose figures are shown."""
     shown, verdict = closer or answer, answer.verdict
-    figures = (*shown.medians, wording.estimate(shown.verdict))
+    figures = (*shown.medians, _ratio_text(shown.verdict, verdict))
     if is_slower(verdict):
         return ComparedRow(workload, shown.metric, figures, Result.WORSE, "worse")
-    if verdict.outcome is Outcome.HOLDS and max(verdict.low, shown.verdict.low) * math.exp(-verdict.claim.apart) > 1:
+    if _holds(verdict) and max(verdict.low, shown.verdict.low) * math.exp(-verdict.claim.apart) > 1:
         return ComparedRow(workload, shown.metric, figures, Result.NO_WORSE, "faster")
     margin, equal = certain_margin(verdict), equal_margin(verdict, shown.verdict)
     if margin <= WIDEST:
         detail = _no_difference(equal) if equal <= WIDEST else f"less than {100 * margin:.2g} % slower"
         return ComparedRow(workload, shown.metric, figures, Result.NO_WORSE, "no worse", detail)
-    return ComparedRow(workload, shown.metric, figures, Result.UNKNOWN, "could not tell", verdict.reason)
+    certain = f"only less than {math.ceil(round(100 * margin, 6))} % slower is certain" if _holds(verdict) else ""
+    return ComparedRow(workload, shown.metric, figures, Result.UNKNOWN, "could not tell", certain or verdict.reason)
+
+
+def _ratio_text(verdict: Verdict, guard: Verdict) -> str:
+    """The ratio with its interval; if it has none yet, with the 90 % interval of the guard."""
+    ends = guard.decided_low, guard.decided_high
+    if (verdict.low, verdict.high) != (0, math.inf) or ends == (0, math.inf):
+        return wording.estimate(verdict)
+    return f"{wording.ratio(verdict)} (90 %: {wording.interval(guard, ends)})"
 
 
 def remarks(compared: Sequence[ComparedWorkload]) -> list[str]:

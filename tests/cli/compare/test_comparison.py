@@ -115,6 +115,18 @@ def test_the_ratio_gets_its_interval_if_that_takes_seconds(seconds, pairs):
     assert closer(measurement).verdict.pairs == pairs
 
 
+@pytest.mark.parametrize(
+    ("faster", "percent", "pairs"), [(1, None, 8), (1.3, None, 12), (1.3, 9.0, 12), (1.06, 9.0, 8)]
+)
+def test_the_ratio_gets_its_interval_if_that_may_exclude_1(faster, percent, pairs):
+    """Pairs that disagree about the faster variant, or within what equal clusters differ by, are not continued."""
+    measurement = apart_by(percent)
+    measurement.source.seconds = noisy(1.0, 1 / faster, sd=0.01, seed=2)
+    assert no_slower(measurement, None).verdict.pairs == 8
+
+    assert closer(measurement).verdict.pairs == pairs
+
+
 def test_the_ratio_has_its_interval_if_only_the_guard_is_taken_over():
     """A comparison that is continued has no rounds then, so those of the first look are drawn."""
     measurement = Measurement(FakeSource(("old", "new"), noisy(4.0, 2.0, sd=0.01)), Rules(seed=1))

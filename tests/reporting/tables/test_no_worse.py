@@ -20,6 +20,7 @@ from pytest_dbcluster.reporting.tables.no_worse import (
     is_slower,
     judge,
     overall,
+    rows,
     sentence,
 )
 from tests.support.pairs import pairs
@@ -108,6 +109,20 @@ def test_a_guard_with_a_wide_margin_tells_what_its_interval_shows():
         for one in apart
     ]  # fmt: skip
     assert [sentence([item], ("old", "new")).endswith("p95 not known") for item in items] == [False, True]
+    texts = ["no worse (less than 5 % slower)", "could not tell: only less than 21 % slower is certain"]
+    assert [rows([item])[1].text for item in items] == texts
+
+
+def test_a_ratio_without_a_sequential_interval_has_that_of_its_guard():
+    """After 8 pairs there is no interval of 99.9 % yet. Without pairs there is none at all."""
+    held = guard(1.0, 0.01, 8)
+    answer = MetricAnswer(held, "goodput", ("", ""))
+    none = dataclasses.replace(answer, verdict=dataclasses.replace(held, decided_low=0.0, decided_high=math.inf))
+
+    assert held.low == 0
+    found = [rows([ComparedWorkload("tpcc", one)])[0].figures[2] for one in (answer, none)]
+    assert found[0].endswith(f"(90 %: {held.decided_low:.2f} .. {held.decided_high:.2f})")
+    assert found[1].endswith("(no interval yet)")
 
 
 def test_beyond_10_per_cent_nothing_is_told():
