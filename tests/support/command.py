@@ -29,11 +29,10 @@ sys.exit(main())
 
 # Changes of ``alone``: rounds that are shorter than a second, for which a short comparison has time.
 SHORT_COMPARISON = """
-from pytest_dbcluster.cli.compare import comparison
 from pytest_dbcluster.rounds import round_length
 
 round_length.SHORTEST = 0.15
-comparison.SHORTEST = round_length.LONGEST = round_length.USUAL = round_length.WARM_UP = round_length.SHORTEST
+round_length.LONGEST = round_length.USUAL = round_length.WARM_UP = round_length.SHORTEST
 """
 
 

@@ -49,7 +49,7 @@ from pytest_dbcluster.reporting.resume.recall import Recall
 from pytest_dbcluster.reporting.tables import closing, no_worse
 from pytest_dbcluster.reporting.tables.no_worse import MARGIN, ComparedWorkload, Result, test_of
 from pytest_dbcluster.reporting.unwritten import Unwritten
-from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds import metrics, round_length
 from pytest_dbcluster.rounds.capacity.objective import Objective
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.system.tracing import recorder, time_spent
@@ -65,7 +65,6 @@ from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 SHARE = "70 %"  # arrival rate of the open loop
 RATE = "its arrival rate"  # what has changed for an answer, in messages
 OPERATIONS = 260  # of a round for p95; it needs 200, see rounds.metrics.require_operations
-SHORTEST = 0.5  # seconds of a round for p95
 WALL = 1.3  # wall time of a round / its measured time
 LONGEST = 0.8  # seconds of a round for the throughput: most differences are clear at the first look
 CLOSED_SHARE = 0.75  # of a workload's time for the throughput; the rest is for p95
@@ -342,7 +341,7 @@ class Comparison:
         while True:
             assert rate is not None
             assert rate.rate is not None
-            length = max(SHORTEST, OPERATIONS / rate.rate, length)
+            length = max(round_length.SHORTEST, OPERATIONS / rate.rate, length)
             seconds = max(0.0, end - self._pool.turns.clock())
             if known is None and (needed := look * 2 * length * WALL) > seconds:
                 raise Inconclusive(
