@@ -55,6 +55,9 @@ class Terms:
     budget: str = ""
     """The budget, as the user calls it."""
 
+    wider: float = 0.0
+    """A wider margin of a guard: the guard is not futile as long as its interval may still show this margin."""
+
 
 USUAL = Terms()
 
@@ -141,13 +144,23 @@ def _decide(claims: ClaimsWithPairs, terms: Terms) -> tuple[Outcome, str] | None
         within = [answer for answer in answers if answer and answer[0] is Outcome.INCONCLUSIVE]
         if failed or within or all(answers):
             return (failed or within or answers)[0]
-        end = terms.out_of_budget or ("" if last else _futile(claims, looks, terms))
+        end = terms.out_of_budget or ("" if last else _given_up(claims, looks, terms))
     end = end or terms.out_of_budget
     if not end and last and drawn >= min(cap, PER_OPENING):
         end = f"cap of {cap} pairs"
     if not end:
         return None
     return Outcome.INCONCLUSIVE, "; ".join(filter(None, (end, unlike or _obstacle(claims, alpha))))
+
+
+def _given_up(claims: ClaimsWithPairs, looks: Sequence[int], terms: Terms) -> str:
+    """As ``_futile``, of a guard also with the wider margin; empty if only that margin may be decided later."""
+    why = _futile(claims, looks, terms)
+    claim, pairs = claims[0]
+    if not why or not claim.guard or terms.wider <= claim.margin:
+        return why
+    wider = dataclasses.replace(claim, margin=terms.wider)
+    return why if _answer(wider, pairs, terms.alpha, terms.alpha) else _futile([(wider, pairs)], looks, terms)
 
 
 def _futile(claims: ClaimsWithPairs, looks: Sequence[int], terms: Terms) -> str:

@@ -304,7 +304,7 @@ def _judge(
     if late and metrics.unit(metric) == metrics.LATENCY:
         untrusted, over = untrusted or late, over or late
     reachable, budget = measurement.drawing.reachable(question.timed)
-    terms = verdict.Terms(measurement.rules.alpha, cap, over, untrusted, reachable, budget)
+    terms = verdict.Terms(measurement.rules.alpha, cap, over, untrusted, reachable, budget, measurement.rules.wider)
     if not claim.of_kind.paired:
         return judging.judge(claim, measurement.values.trial(metric), terms, *_options(question))
     parts = [measurement.values.pairs(*two, metric) for two in reversed(question.comparisons)]

@@ -135,6 +135,23 @@ def test_a_claim_stops_where_the_rest_of_its_budget_hardly_decides():
     assert judge(beats(), first.first(12), Terms(**REST)) is None
 
 
+@pytest.mark.parametrize(
+    ("sd", "centre", "pairs"),
+    [(0.2, 0.95, (48, 67)), (0.05, 0.95, (48, 48)), (0.2, 0.9, (44, 56))],
+    ids=["may show it", "shows it", "will hardly show it"],
+)
+def test_a_guard_goes_on_while_its_interval_may_show_a_wider_margin(sd, centre, pairs):
+    """A ratio of .95 does not show a margin of 5 %. It goes on until it shows 10 %, or will hardly do so."""
+    wave = made([math.log(centre) + sd * math.sqrt(1.5) * change for change in (1, -1, 0) * 54])
+    ends = [replay(no_slower_than(0.05), wave, Terms(cap=80, wider=wider)) for wider in (0.0, 0.1)]
+
+    assert tuple(end.pairs for end in ends) == pairs
+    assert {end.reason for end in ends} == {
+        "stopped early: even 80 pairs would almost surely not decide (chance < 1 %)"
+    }
+    assert (ends[1].decided_low > 0.9) is (centre > 0.9)
+
+
 def test_a_used_budget_is_the_reason_even_where_its_rest_decides_nothing():
     """It says more about what the claim needs."""
     assert judge(beats(), noise(0.01, 0.4, 14), Terms(**REST, out_of_budget="budget used")).reason == "budget used"

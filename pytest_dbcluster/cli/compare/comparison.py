@@ -47,7 +47,7 @@ from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, key_of_line
 from pytest_dbcluster.reporting.resume.earlier_tries import EarlierTries
 from pytest_dbcluster.reporting.resume.recall import Recall
 from pytest_dbcluster.reporting.tables import closing, no_worse
-from pytest_dbcluster.reporting.tables.no_worse import MARGIN, ComparedWorkload, Result, test_of
+from pytest_dbcluster.reporting.tables.no_worse import MARGIN, WIDEST, ComparedWorkload, Result, test_of
 from pytest_dbcluster.reporting.unwritten import Unwritten
 from pytest_dbcluster.rounds import metrics, round_length
 from pytest_dbcluster.rounds.capacity.objective import Objective
@@ -407,8 +407,9 @@ class Comparison:
         rules = rules_of(
             self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count, share=self._share
         )
-        cap = guards.tail_cap(after) if after else rules.cap
-        return dataclasses.replace(rules, alpha=rules.alpha / self._parts, cap=cap, time_left=lambda: end - now())
+        cap, wider = (guards.tail_cap(after), 0.0) if after else (rules.cap, WIDEST)
+        alpha = rules.alpha / self._parts
+        return dataclasses.replace(rules, alpha=alpha, cap=cap, wider=wider, time_left=lambda: end - now())
 
     def _testbed(self, workload: Workload) -> Testbed:
         """The round source of a workload."""

@@ -51,6 +51,9 @@ class Rules:
     longest: float = round_length.LONGEST
     """The maximum seconds of a round whose length is chosen."""
 
+    wider: float = 0.0
+    """The wider margin that an open guard may still show, as in ``verdict.Terms``; 0 for none."""
+
     @property
     def whole_budget(self) -> str:
         """The budget of a claim in words."""

@@ -327,6 +327,27 @@ def test_a_comparison_that_decided_nothing_is_a_try_of_the_next(monkeypatch, tmp
     assert "second try" in asked[1].message
 
 
+def test_a_loss_of_about_5_per_cent_is_measured_until_10_are_excluded(monkeypatch, tmp_path):
+    """With the margin of 5 % alone it is given up before. A wider margin of p95 is not waited for."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(comparison, "Testbed", lambda *_, **__: FakeSource(("old", "new"), lossy()))
+    kept = types.SimpleNamespace(recall=lambda *_: NothingKnown(), recorder=lambda _: lambda answer: None)
+    pool = types.SimpleNamespace(turns=types.SimpleNamespace(clock=time.monotonic))
+    variants = [types.SimpleNamespace(cluster_key=1)]
+    made = Comparison(variants, pool, end=0.0, seconds=200.0, seed=1, progress=str, kept=kept)
+    measured = made._measurement(TPCC(), "test", 200.0)
+    alone = no_slower(Measurement(FakeSource(("old", "new"), lossy()), Rules(seed=1, budget=200.0)), None)
+    found = no_slower(measured, None)
+
+    assert certain_margin(alone.verdict) > WIDEST >= certain_margin(found.verdict) > no_worse.MARGIN
+    assert made._rules(60.0, measured).wider == 0
+
+
+def lossy():
+    """The seconds of a candidate with .95 of the throughput."""
+    return noisy(1.0, 1 / 0.95, sd=0.15, seed=10)
+
+
 def test_a_line_of_progress_names_the_claim_and_the_time():
     """Which metric is decided, how long the comparison has run, and how long all of it takes."""
     source, said = FakeSource(("old", "new"), noisy(1.0, 1.05, sd=0.1, seed=2)), []
