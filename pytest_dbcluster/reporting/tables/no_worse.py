@@ -124,15 +124,11 @@ def certain_margin(verdict: Verdict) -> float:
     which may be smaller. Infinite if the guard fails, if there is no interval yet, and if this machine cannot decide
     the claim.
     """
-    held = _holds(verdict)
+    held = verdict.outcome is Outcome.HOLDS
     if verdict.outcome is Outcome.FAILS or not (held or _is_decidable(verdict)):
         return math.inf
     shown = max(MARGIN, _loss(verdict.decided_low, verdict)) if verdict.decided_low > 0 else math.inf
     return min(verdict.claim.margin, shown) if held else max(verdict.claim.margin, shown)
-
-
-def _holds(verdict: Verdict) -> bool:
-    return verdict.outcome is Outcome.HOLDS
 
 
 def equal_margin(verdict: Verdict, closer: Verdict | None = None) -> float:
@@ -277,14 +273,15 @@ def _row(workload: str, answer: MetricAnswer, closer: MetricAnswer | None = None
     figures = (*shown.medians, _ratio_text(shown.verdict, verdict))
     if is_slower(verdict):
         return ComparedRow(workload, shown.metric, figures, Result.WORSE, "worse")
-    if _holds(verdict) and max(verdict.low, shown.verdict.low) * math.exp(-verdict.claim.apart) > 1:
+    held = verdict.outcome is Outcome.HOLDS
+    if held and max(verdict.low, shown.verdict.low) * math.exp(-verdict.claim.apart) > 1:
         return ComparedRow(workload, shown.metric, figures, Result.NO_WORSE, "faster")
     margin, equal = certain_margin(verdict), equal_margin(verdict, shown.verdict)
     if margin <= WIDEST:
         detail = _no_difference(equal) if equal <= WIDEST else f"less than {100 * margin:.2g} % slower"
         return ComparedRow(workload, shown.metric, figures, Result.NO_WORSE, "no worse", detail)
-    certain = f"only less than {math.ceil(round(100 * margin, 6))} % slower is certain" if _holds(verdict) else ""
-    return ComparedRow(workload, shown.metric, figures, Result.UNKNOWN, "could not tell", certain or verdict.reason)
+    why = f"it may be up to {math.ceil(round(100 * margin, 6))} % slower" if held else verdict.reason
+    return ComparedRow(workload, shown.metric, figures, Result.UNKNOWN, "could not tell", why)
 
 
 def _ratio_text(verdict: Verdict, guard: Verdict) -> str:
