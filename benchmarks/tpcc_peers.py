@@ -7,8 +7,10 @@ client that this machine lacks is skipped; its ``missing`` returns the reason.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import os
 import shutil
 import subprocess
@@ -47,9 +49,9 @@ class Comparison:
     threads: int = 4
 
     @property
-    def ports(self) -> str:
-        """The ports of all servers with commas between them; the address is the account's."""
-        return ",".join(str(node.port) for node in self.setting.cluster.nodes)
+    def ports(self) -> list[str]:
+        """The ports of all servers; the address is the account's."""
+        return [str(node.port) for node in self.setting.cluster.nodes]
 
     def client(
         self, command: Sequence[str], seconds: float, more: Mapping[str, str] | None = None, text: str = ""
@@ -96,17 +98,24 @@ class GoTPC:
 
     def load(self, comparison: Comparison) -> None:
         """Load its tables, without the check in its prepare command."""
-        self._call(comparison, ["prepare", "--no-check"], str(comparison.account.port), LOAD_SECONDS)
+        port = str(comparison.account.port)
+        self._call(comparison, ["prepare", "--no-check"], port, comparison.threads, LOAD_SECONDS)
 
     def run(self, comparison: Comparison, seconds: float) -> None:
-        """Run the standard mix and ignore errors; otherwise a deadlock would end its thread."""
-        mix = ["run", "--ignore-error", "--silence", f"--time={seconds:g}s"]
-        self._call(comparison, mix, comparison.ports, seconds + GRACE)
+        """Run the standard mix and ignore errors; otherwise a deadlock would end its thread.
 
-    def _call(self, comparison: Comparison, what: Sequence[str], ports: str, seconds: float) -> None:
+        A cluster gets one process for each server, with a part of the threads: go-tpc 1.0.7 takes only one port.
+        """
+        mix, ports = ["run", "--ignore-error", "--silence", f"--time={seconds:g}s"], comparison.ports
+        threads = [len(range(first, comparison.threads, len(ports))) for first in range(len(ports))]
+        with concurrent.futures.ThreadPoolExecutor(len(ports)) as running:
+            call = functools.partial(self._call, comparison, mix, seconds=seconds + GRACE)
+            list(running.map(call, ports, threads))
+
+    def _call(self, comparison: Comparison, what: Sequence[str], port: str, threads: int, seconds: float) -> None:
         to = comparison.account
-        server = ["-H", to.host, "-P", ports, "-U", to.user, "-p", to.password, "-D", self.schema]
-        size = ["-T", str(comparison.threads), "--warehouses", str(comparison.warehouses)]
+        server = ["-H", to.host, "-P", port, "-U", to.user, "-p", to.password, "-D", self.schema]
+        size = ["-T", str(threads), "--warehouses", str(comparison.warehouses)]
         comparison.client([self.name, "tpcc", *what, *server, *size], seconds)
 
 
@@ -131,7 +140,7 @@ class SysbenchTPCC:
 
     def run(self, comparison: Comparison, seconds: float) -> None:
         """Run its own mix: 10 New-Order and 10 Payment for each one of the other types."""
-        self._call(comparison, "run", [f"--time={seconds:g}"], comparison.ports, seconds + GRACE)
+        self._call(comparison, "run", [f"--time={seconds:g}"], ",".join(comparison.ports), seconds + GRACE)
 
     def _call(self, comparison: Comparison, what: str, more: Sequence[str], ports: str, seconds: float) -> None:
         tool, to = sysbench_driver.sysbench(comparison.setting), comparison.account

@@ -3,13 +3,14 @@
 import argparse
 import dataclasses
 import shutil
+import types
 
 import pytest
 
 from benchmarks import ledger_cost, tpcc_bring_up, tpcc_client, tpcc_connector, tpcc_load, tpcc_peers
 from benchmarks.ledger_cost import Speed
 from benchmarks.tpcc_client import Cost
-from benchmarks.tpcc_peers import Connector, GoTPC, SysbenchTPCC
+from benchmarks.tpcc_peers import Comparison, Connector, GoTPC, SysbenchTPCC
 from pytest_dbcluster.errors import WorkloadError
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.spec import ClusterSpec
@@ -28,6 +29,20 @@ def test_a_peer_that_is_not_on_path_is_skipped_with_a_word(monkeypatch, tmp_path
 
     assert found.name == "go-tpc"
     assert missing == {}
+
+
+def test_go_tpc_runs_once_for_each_server_of_a_cluster():
+    """Its release takes one port; the processes share the threads."""
+    nodes = [types.SimpleNamespace(port=port) for port in (1001, 1002, 1003)]
+    calls = []
+    client = types.SimpleNamespace(run=lambda command, **_: calls.append(list(command)))
+    setting = types.SimpleNamespace(cluster=types.SimpleNamespace(nodes=nodes), client=client)
+    account = types.SimpleNamespace(host="127.0.0.1", user="peer", password="secret")
+
+    GoTPC().run(Comparison(setting, account, threads=16), 5.0)
+
+    given = sorted((call[call.index("-P") + 1], call[call.index("-T") + 1]) for call in calls)
+    assert given == [("1001", "6"), ("1002", "5"), ("1003", "5")]
 
 
 def test_scripts_are_looked_for_where_one_says(tmp_path):
