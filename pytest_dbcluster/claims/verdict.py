@@ -25,6 +25,7 @@ FUTILITY_FROM = 28  # pairs: no claim is futile before this look
 REST_FUTILE_FROM = 14  # pairs: before this look we do not give up the rest of a budget, except for guards
 FUTILE = 0.01  # a claim with a smaller chance to be decided before the cap, or within its budget, is futile
 CHANCE_FROM = 17  # pairs: the chance to decide at an earlier look is not known
+AFTER_WIDER = 1.5  # most pairs of a guard / those that first showed its wider margin
 RARELY = f"chance < {100 * FUTILE:.0f} %"
 MAX_UNLIKE = 0.03  # of a variant's rounds: how far the void rounds of two variants may differ in number
 ONE_VOID_FROM = critical_values.RANKS_FROM  # pairs: from here on they may differ by one in any case
@@ -56,7 +57,10 @@ class Terms:
     """The budget, as the user calls it."""
 
     wider: float = 0.0
-    """A wider margin of a guard: the guard is not futile as long as its interval may still show this margin."""
+    """A wider margin of a guard: the guard is not futile as long as its interval may still show this margin.
+
+    It ends at a look that shows it, after ``AFTER_WIDER`` times as many pairs as showed it first.
+    """
 
 
 USUAL = Terms()
@@ -154,13 +158,26 @@ def _decide(claims: ClaimsWithPairs, terms: Terms) -> tuple[Outcome, str] | None
 
 
 def _given_up(claims: ClaimsWithPairs, looks: Sequence[int], terms: Terms) -> str:
-    """As ``_futile``, of a guard also with the wider margin; empty if only that margin may be decided later."""
-    why = _futile(claims, looks, terms)
+    """Why to draw no more for a claim that this look did not decide; empty to draw on.
+
+    A guard with a wider margin goes on while it may show that margin. While it shows it, more pairs are only for the
+    claimed margin, so a part of them must do.
+    """
     claim, pairs = claims[0]
-    if not why or not claim.guard or terms.wider <= claim.margin:
+    why = _futile(claims, looks, terms)
+    if not claim.guard or terms.wider <= claim.margin:
         return why
     wider = dataclasses.replace(claim, margin=terms.wider)
-    return why if _answer(wider, pairs, terms.alpha, terms.alpha) else _futile([(wider, pairs)], looks, terms)
+    past = [look for look in looks if look <= len(pairs) and _holds(wider, pairs.first(look), terms.alpha)]
+    if len(pairs) not in past:
+        return why and _futile([(wider, pairs)], looks, terms)
+    most = math.ceil(AFTER_WIDER * past[0])
+    return f"cap of {most} pairs, since {past[0]} have shown {100 * terms.wider:.0f} %" if len(pairs) >= most else why
+
+
+def _holds(claim: Claim, pairs: Pairs, alpha: float) -> bool:
+    answer = _answer(claim, pairs, alpha, alpha)
+    return answer is not None and answer[0] is Outcome.HOLDS
 
 
 def _futile(claims: ClaimsWithPairs, looks: Sequence[int], terms: Terms) -> str:

@@ -311,7 +311,7 @@ class Comparison:
         try:
             if not isinstance(workload, OpenLoop) or not two_answers:
                 return ComparedWorkload(name, *measured, remark=remark)
-            p95 = no_worse.of_answer(self._tail(workload, test, closed, end))
+            p95 = no_worse.of_answer(self._tail(workload, test, closed, end, (1 - CLOSED_SHARE) * (end - now)))
             return ComparedWorkload(name, *measured, p95, remark=remark)
         except DBClusterError as error:
             return ComparedWorkload(name, *measured, reason=self._why(error), remark=remark)
@@ -324,12 +324,14 @@ class Comparison:
             raise error
         return str(error)
 
-    def _tail(self, workload: OpenLoop, test: str, closed: Measurement, end: float) -> Answer:
+    def _tail(self, workload: OpenLoop, test: str, closed: Measurement, end: float, share: float) -> Answer:
         """Measure p95 at 70 % of the throughput of the slower variant in the closed loop.
 
         If rounds have too few operations, such as at a lowered rate, longer rounds follow. An answer of an earlier
         comparison at the same capacities needs no time. Raises Inconclusive if the time would end before the first look
-        at rounds of this length. end: the end of the workload's time, by the clock of the pool.
+        at rounds of this length. end: the end of the workload's time, by the clock of the pool. share: the seconds of
+        p95, also if the throughput leaves more; a first look may take more. An open p95 does not change the answer, so
+        nobody waits longer for it.
         """
         drawn = [closed.values.rounds(number) for number in (BASELINE, CANDIDATE)]
         medians = [statistics.median(done.goodput for done in rounds) for rounds in drawn]
@@ -342,14 +344,14 @@ class Comparison:
             assert rate is not None
             assert rate.rate is not None
             length = max(round_length.SHORTEST, OPERATIONS / rate.rate, length)
-            seconds = max(0.0, end - self._pool.turns.clock())
-            if known is None and (needed := look * 2 * length * WALL) > seconds:
+            seconds, needed = max(0.0, end - self._pool.turns.clock()), look * 2 * length * WALL
+            if known is None and needed > seconds:
                 raise Inconclusive(
                     f"p95 needs rounds of {length:.1f} s here, {needed:.0f} s in total, but {seconds:.0f} s are left; "
                     "use more --seconds, or more --threads"
                 )
             tail = with_seconds(workload.at_rate(rate.rate), length)
-            measurement = self._measurement(tail, test, seconds, rate, after=closed)
+            measurement = self._measurement(tail, test, min(seconds, max(share, needed)), rate, after=closed)
             try:
                 return guards.no_slower(measurement, no_worse.TAIL)
             except metrics.TooFewOperations as error:
@@ -404,12 +406,11 @@ class Comparison:
         def over() -> str:
             return "" if now() < end else f"{SHARE_OF_TIME} ({seconds:.0f} s) is over"
 
-        rules = rules_of(
-            self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count, share=self._share
-        )
-        cap, wider = (guards.tail_cap(after), 0.0) if after else (rules.cap, WIDEST)
+        share = 1 - CLOSED_SHARE if after else self._share
+        rules = rules_of(self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count, share=share)
+        cap = guards.tail_cap(after) if after else rules.cap
         alpha = rules.alpha / self._parts
-        return dataclasses.replace(rules, alpha=alpha, cap=cap, wider=wider, time_left=lambda: end - now())
+        return dataclasses.replace(rules, alpha=alpha, cap=cap, wider=WIDEST, time_left=lambda: end - now())
 
     def _testbed(self, workload: Workload) -> Testbed:
         """The round source of a workload."""

@@ -242,13 +242,14 @@ class Made(Comparison):
         super().__init__(
             [], pool, end=time.monotonic() + 1e6, seconds=1e6, seed=1, progress=self.said.append, kept=kept
         )
-        self.speed, self.wrong, self.lengths = speed, wrong, []
+        self.speed, self.wrong, self.lengths, self.given = speed, wrong, [], []
 
     def _measurement(self, workload, test, seconds, arrival_rate=None, *, after=None):
         if self.wrong and str(workload) in self.wrong:
             raise self.wrong[str(workload)]
         length = workload.seconds or 1.0
         self.lengths.append(length)
+        self.given.append(seconds)
         noise = random.Random(1)
 
         def outcome(variant, seconds):
@@ -269,7 +270,7 @@ def test_rounds_with_too_few_operations_for_p95_are_lengthened():
     claims_of[1].no_slower_than(claims_of[0], by=0.05)
     made.speed, made.lengths = 23.0, []  # a rate that was lowered
 
-    answer = made._tail(SysBench("oltp_point_select", threads=2), "test", closed, time.monotonic() + 1e5)
+    answer = made._tail(SysBench("oltp_point_select", threads=2), "test", closed, time.monotonic() + 1e5, 1e5)
 
     assert answer.metric == "p95"
     assert len(made.lengths) == 2
@@ -286,7 +287,20 @@ def test_rounds_that_cannot_be_lengthened_cost_p95_alone():
     made.speed = 23.0
 
     with pytest.raises(Inconclusive, match="p95 needs rounds of"):
-        made._tail(SysBench("oltp_point_select", threads=2), "test", closed, time.monotonic() + 60)
+        made._tail(SysBench("oltp_point_select", threads=2), "test", closed, time.monotonic() + 60, 60)
+
+
+@pytest.mark.parametrize(("share", "given"), [(100.0, 100.0), (1.0, 77.3)], ids=["its share", "a first look"])
+def test_p95_has_its_share_of_the_time_however_much_is_left(share, given):
+    """It has at least the time of a first look: 8 pairs of rounds with 260 operations."""
+    made = Made(100.0)
+    closed = made._measurement(SysBench("oltp_point_select", threads=2), "test", 100.0)
+    claims_of = series_of(closed)
+    claims_of[1].no_slower_than(claims_of[0], by=0.05)
+
+    made._tail(SysBench("oltp_point_select", threads=2), "test", closed, time.monotonic() + 1e5, share)
+
+    assert made.given[-1] == pytest.approx(given, rel=0.01)
 
 
 def test_a_throughput_that_was_interrupted_is_shown_and_still_to_measure():
@@ -328,7 +342,7 @@ def test_a_comparison_that_decided_nothing_is_a_try_of_the_next(monkeypatch, tmp
 
 
 def test_a_loss_of_about_5_per_cent_is_measured_until_10_are_excluded(monkeypatch, tmp_path):
-    """With the margin of 5 % alone it is given up before. A wider margin of p95 is not waited for."""
+    """With the margin of 5 % alone it is given up before. The same goes for p95."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(comparison, "Testbed", lambda *_, **__: FakeSource(("old", "new"), lossy()))
     kept = types.SimpleNamespace(recall=lambda *_: NothingKnown(), recorder=lambda _: lambda answer: None)
@@ -340,7 +354,7 @@ def test_a_loss_of_about_5_per_cent_is_measured_until_10_are_excluded(monkeypatc
     found = no_slower(measured, None)
 
     assert certain_margin(alone.verdict) > WIDEST >= certain_margin(found.verdict) > no_worse.MARGIN
-    assert made._rules(60.0, measured).wider == 0
+    assert made._rules(60.0, measured).wider == WIDEST
 
 
 def lossy():
