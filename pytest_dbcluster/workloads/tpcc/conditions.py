@@ -7,6 +7,7 @@ read every table once. A scan asks several conditions at once; they are asked on
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.workloads.tpcc import digests
 
 if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.servers.connection import Connection
     from pytest_dbcluster.clusters.servers.node import Node
 
 SCHEMA = "dbcluster_tpcc"
@@ -285,10 +287,17 @@ def violations(nodes: Sequence[Node], conditions: Sequence[Condition] = CONDITIO
 
 
 def violations_of_equal(nodes: Sequence[Node], conditions: Sequence[Condition] = CONDITIONS) -> list[str]:
-    """As ``violations``, for nodes with equal tables: each condition is checked on one node, round-robin."""
+    """As ``violations``, for nodes with equal tables: each condition is checked on one node, round-robin.
+
+    A single node gets two connections, because a server uses one core for each statement.
+    """
     parts = _parts(conditions)
-    with wait.threads(len(nodes)) as asking:
-        several = asking.map(_violations_on, nodes, [parts[number :: len(nodes)] for number in range(len(nodes))])
+    with contextlib.ExitStack() as ending:
+        asked: list[Node | Connection] = [*nodes]
+        if len(nodes) == 1:
+            asked.append(ending.enter_context(nodes[0].separate()))
+        asking = ending.enter_context(wait.threads(len(asked)))
+        several = asking.map(_violations_on, asked, [parts[number :: len(asked)] for number in range(len(asked))])
         return [line for lines in several for line in lines]
 
 
@@ -304,7 +313,7 @@ def _parts(conditions: Sequence[Condition]) -> list[Part]:
     return alone + [(scan, [one for one in conditions if one.number in scan.numbers]) for scan in scans]
 
 
-def _violations_on(node: Node, parts: Sequence[Part]) -> list[str]:
+def _violations_on(node: Node | Connection, parts: Sequence[Part]) -> list[str]:
     node.query(IN_MEMORY)
     try:
         asked = [condition for scan, several in parts if scan is None or _rows(node, scan.sql) for condition in several]
@@ -317,5 +326,5 @@ def _violations_on(node: Node, parts: Sequence[Part]) -> list[str]:
         node.query(AS_BEFORE)
 
 
-def _rows(node: Node, sql: str) -> Sequence[tuple[Any, ...]]:
+def _rows(node: Node | Connection, sql: str) -> Sequence[tuple[Any, ...]]:
     return node.query(sql.replace("{s}", SCHEMA), wait.SLOW_SECONDS)

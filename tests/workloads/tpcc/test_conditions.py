@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 
 import pytest
 
@@ -22,8 +23,15 @@ class Asked:
         self.name = name
         self.statements = collections.Counter()
         self.settings = []
+        self.others = []
         numbers = {one.number for one in broken}
         self._broken = {text(one) for one in broken} | {text(scan) for scan in SCANS if scan.numbers & numbers}
+
+    @contextlib.contextmanager
+    def separate(self):
+        """Another connection, of which the node knows."""
+        self.others.append(Asked(self.name))
+        yield self.others[-1]
 
     def query(self, statement, seconds=0):
         """One violation for a statement about what is broken."""
@@ -50,12 +58,17 @@ def test_every_node_is_asked_for_every_condition():
 
 @pytest.mark.parametrize("count", [1, 2, 3, 21])
 def test_equal_nodes_divide_the_conditions(count):
-    """Each condition is asked once; no node has two more scans and single conditions than another."""
+    """Each condition is asked once; no node has two more scans and single conditions than another.
+
+    A single node divides them between two connections.
+    """
     nodes = [Asked(f"node{number}") for number in range(1, count + 1)]
 
     said = conditions.violations_of_equal(nodes)
+    nodes += nodes[0].others
 
     assert sum((node.statements for node in nodes), collections.Counter()) == EVERY
+    assert len(nodes) == max(2, count)
     in_scans = {text(one) for one in CONDITIONS if one.number in SCANNED}
     numbers = [sum(count for one, count in node.statements.items() if one not in in_scans) for node in nodes]
     assert max(numbers) - min(numbers) <= 1
