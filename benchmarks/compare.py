@@ -6,13 +6,18 @@ Each run is one command. It has two my.cnf files, another seed and the default w
 of the servers. It has answered when it says "no worse" or "worse" (exit status 0 or 3). The changes take turns, so that
 a slow minute affects all of them. What follows `--` is passed to `dbcluster compare`, such as `--topology galera`.
 --keep appends each run to a file. The table then has all runs of the file, so a run of hours may be divided.
+
+Noise: the standard deviation of the log ratios of pairs of rounds, times the root of a round's seconds, of the
+throughput of the noisier workload. So rounds of one second have this noise. The time to an answer depends on it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,7 +26,8 @@ from pathlib import Path
 
 from benchmarks import ratios, stage
 from pytest_dbcluster.errors import ProvisionError
-from pytest_dbcluster.reporting.tables.no_worse import Result
+from pytest_dbcluster.reporting import schema
+from pytest_dbcluster.reporting.tables.no_worse import TAIL, Result
 
 TARGET = 0.9
 EQUAL = "equal"  # two equal files, of which "worse" is a wrong answer
@@ -38,11 +44,12 @@ END_SECONDS = 60.0
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One command: its result, its wall time in seconds, and its last line."""
+    """One command: its result, its wall time in seconds, its last line, and the noise of its throughput."""
 
     result: Result
     seconds: float
     sentence: str
+    noise: float = math.nan
 
 
 def run_command(change: str, options: Sequence[str]) -> Run:
@@ -53,15 +60,30 @@ def run_command(change: str, options: Sequence[str]) -> Run:
             file.write_text(f"{SHARED}{lines}\n")
         program = str(Path(sys.executable).with_name("dbcluster"))
         equal = ["--equal"] if change == EQUAL else []
-        command = [program, "compare", *(f"--cnf={file}" for file in files), *equal, *options]
+        asked = [f"--results={directory}/results", *options]
+        command = [program, "compare", *(f"--cnf={file}" for file in files), *equal, *asked]
         done: list[tuple[int, str, str]] = []
         took = ratios.seconds(lambda: done.append(_output(command)))
+        results = [option.partition("=")[2] for option in asked if option.startswith("--results=")][-1]
+        noisiest = noise(stage.ROOT / results)
     status, out, errors = done[0]
     if status not in {result.value for result in Result}:
         raise ProvisionError(f"{' '.join(command)} ended with {status}: {out[-2000:]}{errors[-2000:]}")
-    run = Run(Result(status), took, out.splitlines()[-1])
-    stage.tell(f"{change}: {took:.0f} s, {run.sentence}")
+    run = Run(Result(status), took, out.splitlines()[-1], noisiest)
+    stage.tell(f"{change}: {took:.0f} s, noise {noisiest:.0%}, {run.sentence}")
     return run
+
+
+def noise(results: Path) -> float:
+    """The noise of pairs of rounds of one second; nan without claims about the throughput."""
+    found = []
+    for claim in schema.claim_documents(results):
+        if claim.asserted and claim.metric != TAIL:
+            seconds = statistics.median(one for each in claim.seconds.values() for one in each)
+            candidate, baseline = (claim.values[name] for name in (claim.candidate, claim.baseline))
+            logs = [math.log(one / other) for one, other in zip(candidate, baseline, strict=True)]
+            found.append(statistics.stdev(logs) * math.sqrt(seconds))
+    return max(found, default=math.nan)
 
 
 def _output(command: Sequence[str]) -> tuple[int, str, str]:
@@ -87,7 +109,9 @@ def line(change: str, runs: Sequence[Run]) -> str:
     """The table line of one change."""
     counts = [sum(run.result is result for run in runs) for result in Result]
     answered = 1 - counts[list(Result).index(Result.UNKNOWN)] / len(runs)
-    cells = (change, ratios.Figure.of([run.seconds for run in runs]), *counts, f"{answered:.2f}")
+    seconds, known = ratios.Figure.of([run.seconds for run in runs]), [run.noise for run in runs if run.noise >= 0]
+    noises = ratios.Figure.of(known) if known else "unknown"
+    cells = (change, seconds, noises, *counts, f"{answered:.2f}")
     return f"| {' | '.join(str(cell) for cell in cells)} | {'met' if answered >= TARGET else 'not met'} |"
 
 
@@ -110,9 +134,9 @@ def main() -> None:
                 runs[change].append(ran := run_command(change, options))
                 if keep:
                     with keep.open("a") as file:
-                        file.write(json.dumps([change, ran.result.value, ran.seconds, ran.sentence]) + "\n")
+                        file.write(json.dumps([change, ran.result.value, *dataclasses.astuple(ran)[1:]]) + "\n")
     finally:
-        head = ("change", "seconds", *(result.name.lower().replace("_", " ") for result in Result), "answered")
+        head = ("change", "seconds", "noise", *(result.name.lower().replace("_", " ") for result in Result), "answered")
         print(f"| {' | '.join(head)} | target >= {TARGET:g} |\n|{'---|' * (len(head) + 1)}")
         for change, done in runs.items():
             if done:

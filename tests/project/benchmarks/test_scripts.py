@@ -1,10 +1,12 @@
 """The parts of the scripts that need no server."""
 
+import dataclasses
 import importlib
 import json
 import math
 import random
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -110,8 +112,26 @@ def test_a_comparison_has_answered_when_it_says_worse_or_no_worse():
     """The share counts both; the table says how often each was the result."""
     runs = [compare.Run(result, 200.0, "") for result in (Result.WORSE, Result.NO_WORSE, Result.UNKNOWN)]
 
-    assert compare.line("flush", runs) == "| flush | 200 (200 .. 200) | 1 | 1 | 1 | 0.67 | not met |"
+    noisy = [dataclasses.replace(run, noise=noise) for run, noise in zip(runs, (0.1, math.nan, 0.2), strict=True)]
+    assert compare.line("flush", runs) == "| flush | 200 (200 .. 200) | unknown | 1 | 1 | 1 | 0.67 | not met |"
     assert "| 1.00 | met |" in compare.line("flush", runs[:2])
+    assert "| 0.15 (0.1 .. 0.2) |" in compare.line("flush", noisy)
+
+
+def test_the_noise_of_a_comparison_is_that_of_rounds_of_a_second(monkeypatch, tmp_path):
+    """A quarter of the time doubles the noise. The noisier workload counts, and p95 does not."""
+
+    def claim(ratios, seconds, metric="goodput"):
+        names = {"candidate": "new", "baseline": "old", "asserted": True, "metric": metric}
+        values = {"new": ratios, "old": [1.0] * len(ratios)}
+        return types.SimpleNamespace(**names, values=values, seconds={"new": [seconds] * len(ratios)})
+
+    claims = [claim([1.0, math.exp(0.2)], 0.25), claim([1.0, math.e], 1.0, "p95"), claim([1.0, 1.0], 1.0)]
+    monkeypatch.setattr(compare.schema, "claim_documents", lambda directory: claims)
+
+    assert compare.noise(tmp_path) == pytest.approx(0.2 / math.sqrt(2) / 2)
+    del claims[:1], claims[1:]
+    assert math.isnan(compare.noise(tmp_path))
 
 
 def test_the_share_of_a_core_weighs_rounds_by_their_length():
