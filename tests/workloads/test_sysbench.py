@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -10,6 +11,7 @@ import threading
 import psutil
 import pytest
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError, NodeDied, WorkloadError
 from pytest_dbcluster.workloads.sysbench import ONE_TABLE, SCHEMA, SCRIPTS, SysBench
 from pytest_dbcluster.workloads.workload import Setting
@@ -184,17 +186,30 @@ def test_the_isolation_level_is_that_of_the_sessions(setting):
     assert sent[1] == ("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",)
 
 
-def kill_tool():
-    """End the one that runs now."""
-    next(one for one in psutil.Process().children() if "oltp.lua" in str(one.cmdline())).kill()
+def once_it_runs(act):
+    """A thread that calls ``act`` with the process of the tool, once there is one."""
+
+    def look():
+        tools = []
+
+        def missing_tool():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                tools.extend(one for one in psutil.Process().children() if "oltp.lua" in str(one.cmdline()))
+            return [] if tools else ["no process of the tool"]
+
+        wait.until(missing_tool, "the tool runs", seconds=60)
+        act(tools[0])
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    return thread
 
 
 def test_a_killed_tool_is_said_to_have_been_killed(setting):
     """Its servers live, so it is the load that ended."""
     load = of("oltp_read_only", seconds=20)
     load.prepare(setting)
-    thread = threading.Timer(0.5, kill_tool)
-    thread.start()
+    thread = once_it_runs(psutil.Process.kill)
 
     with pytest.raises(WorkloadError) as caught:
         load.run(setting)
@@ -208,8 +223,7 @@ def test_a_server_that_dies_in_a_round_is_the_cause(briefly, client, said):
     setting = setting_of(cluster, client, said)
     load = of("oltp_read_write", seconds=0.6)
     load.prepare(setting)
-    thread = threading.Timer(0.3, lambda: os.kill(cluster.nodes[0].process.pid, signal.SIGKILL))
-    thread.start()
+    thread = once_it_runs(lambda _: os.kill(cluster.nodes[0].process.pid, signal.SIGKILL))
 
     with pytest.raises(NodeDied) as caught:
         load.run(setting)
