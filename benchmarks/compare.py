@@ -7,8 +7,8 @@ of the servers. It has answered when it says "no worse" or "worse" (exit status 
 a slow minute affects all of them. What follows `--` is passed to `dbcluster compare`, such as `--topology galera`.
 --keep appends each run to a file. The table then has all runs of the file, so a run of hours may be divided.
 
-Noise: the standard deviation of the log ratios of pairs of rounds, times the root of a round's seconds, of the
-throughput of the noisier workload. So rounds of one second have this noise. The time to an answer depends on it.
+Noise: the standard deviation of the log ratios of pairs of rounds, times the root of a round's seconds. So rounds of
+one second have this noise in their throughput. The noisier workload counts. The time to an answer depends on it.
 """
 
 from __future__ import annotations
@@ -64,13 +64,12 @@ def run_command(change: str, options: Sequence[str]) -> Run:
         command = [program, "compare", *(f"--cnf={file}" for file in files), *equal, *asked]
         done: list[tuple[int, str, str]] = []
         took = ratios.seconds(lambda: done.append(_output(command)))
+        status, out, errors = done[0]
+        if status not in {result.value for result in Result}:
+            raise ProvisionError(f"{' '.join(command)} ended with {status}: {out[-2000:]}{errors[-2000:]}")
         results = [option.partition("=")[2] for option in asked if option.startswith("--results=")][-1]
-        noisiest = noise(stage.ROOT / results)
-    status, out, errors = done[0]
-    if status not in {result.value for result in Result}:
-        raise ProvisionError(f"{' '.join(command)} ended with {status}: {out[-2000:]}{errors[-2000:]}")
-    run = Run(Result(status), took, out.splitlines()[-1], noisiest)
-    stage.tell(f"{change}: {took:.0f} s, noise {noisiest:.0%}, {run.sentence}")
+        run = Run(Result(status), took, out.splitlines()[-1], noise(stage.ROOT / results))
+    stage.tell(f"{change}: {took:.0f} s, noise {run.noise:.0%}, {run.sentence}")
     return run
 
 
@@ -78,7 +77,7 @@ def noise(results: Path) -> float:
     """The noise of pairs of rounds of one second; nan without claims about the throughput."""
     found = []
     for claim in schema.claim_documents(results):
-        if claim.asserted and claim.metric != TAIL:
+        if claim.asserted and claim.metric != TAIL and claim.verdict.pairs > 1:
             seconds = statistics.median(one for each in claim.seconds.values() for one in each)
             candidate, baseline = (claim.values[name] for name in (claim.candidate, claim.baseline))
             logs = [math.log(one / other) for one, other in zip(candidate, baseline, strict=True)]

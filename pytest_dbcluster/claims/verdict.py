@@ -160,8 +160,8 @@ def _decide(claims: ClaimsWithPairs, terms: Terms) -> tuple[Outcome, str] | None
 def _given_up(claims: ClaimsWithPairs, looks: Sequence[int], terms: Terms) -> str:
     """Why to draw no more for a claim that this look did not decide; empty to draw on.
 
-    A guard with a wider margin goes on while it may show that margin. While it shows it, more pairs are only for the
-    claimed margin, so a part of them must do.
+    A guard with a wider margin goes on while it may show that margin. Afterwards more pairs serve only the claimed
+    margin, so ``AFTER_WIDER`` limits them.
     """
     claim, pairs = claims[0]
     why = _futile(claims, looks, terms)
@@ -172,7 +172,9 @@ def _given_up(claims: ClaimsWithPairs, looks: Sequence[int], terms: Terms) -> st
     if len(pairs) not in past:
         return why and _futile([(wider, pairs)], looks, terms)
     most = math.ceil(AFTER_WIDER * past[0])
-    return f"cap of {most} pairs, since {past[0]} have shown {100 * terms.wider:.0f} %" if len(pairs) >= most else why
+    if len(pairs) < most:
+        return why
+    return f"cap of {most} pairs, since {past[0]} pairs showed a margin of {100 * terms.wider:.0f} %"
 
 
 def _holds(claim: Claim, pairs: Pairs, alpha: float) -> bool:

@@ -160,7 +160,9 @@ def test_a_guard_ends_soon_after_its_wider_margin_is_shown():
     shown = replay(guard, wave, wider)
 
     assert shown.pairs == next(pairs for pairs in critical_values.LOOKS if pairs >= 1.5 * first)
-    assert missing(shown.reason, f"cap of {math.ceil(1.5 * first)} pairs", f"{first} have shown 10 %") == []
+    assert (
+        missing(shown.reason, f"cap of {math.ceil(1.5 * first)} pairs", f"{first} pairs showed a margin of 10 %") == []
+    )
     assert shown.outcome is Outcome.INCONCLUSIVE
     assert shown.decided_low > 0.9
     assert replay(guard, wave).pairs > shown.pairs

@@ -329,9 +329,8 @@ class Comparison:
 
         If rounds have too few operations, such as at a lowered rate, longer rounds follow. An answer of an earlier
         comparison at the same capacities needs no time. Raises Inconclusive if the time would end before the first look
-        at rounds of this length. end: the end of the workload's time, by the clock of the pool. share: the seconds of
-        p95, also if the throughput leaves more; a first look may take more. An open p95 does not change the answer, so
-        nobody waits longer for it.
+        at rounds of this length. end: the end of the workload's time, by the clock of the pool. share: the maximum
+        seconds of p95, but for a first look that needs more. An open p95 does not change the answer.
         """
         drawn = [closed.values.rounds(number) for number in (BASELINE, CANDIDATE)]
         medians = [statistics.median(done.goodput for done in rounds) for rounds in drawn]

@@ -124,7 +124,8 @@ def test_the_noise_of_a_comparison_is_that_of_rounds_of_a_second(monkeypatch, tm
     def claim(ratios, seconds, metric="goodput"):
         names = {"candidate": "new", "baseline": "old", "asserted": True, "metric": metric}
         values = {"new": ratios, "old": [1.0] * len(ratios)}
-        return types.SimpleNamespace(**names, values=values, seconds={"new": [seconds] * len(ratios)})
+        verdict = types.SimpleNamespace(pairs=len(ratios))
+        return types.SimpleNamespace(**names, values=values, verdict=verdict, seconds={"new": [seconds] * len(ratios)})
 
     claims = [claim([1.0, math.exp(0.2)], 0.25), claim([1.0, math.e], 1.0, "p95"), claim([1.0, 1.0], 1.0)]
     monkeypatch.setattr(compare.schema, "claim_documents", lambda directory: claims)
