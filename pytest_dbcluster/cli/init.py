@@ -1,6 +1,6 @@
 """``dbcluster init``: write a first test, its my.cnf and a GitHub workflow into a directory.
 
-It overwrites no file. The texts are a small project that works without changes: one server, three claims. With
+It overwrites no file. The texts are a small project that works without changes: one server, two claims. With
 ``--workload`` it writes a test of a directory of SQL files, and the directory itself if it is missing.
 """
 
@@ -219,7 +219,7 @@ def run_init(arguments: argparse.Namespace) -> int:
     write(directory, texts)
     print(f"wrote into {directory.absolute()}:")
     about = {
-        TEST: "three claims about one server, with and without the my.cnf",
+        TEST: "two claims about one server, with and without the my.cnf",
         CNF: "the options that the claims are about",
         WORKFLOW: "runs the claims on GitHub",
         PYTEST_INI: "makes the directory the root of pytest",
