@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import math
 import secrets
-import signal
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -100,15 +99,12 @@ def _add_extent(calibrate: argparse.ArgumentParser) -> None:
 
 
 def run_calibrate(arguments: argparse.Namespace) -> int:
-    """``dbcluster calibrate``: measure until there are ``--pairs`` pairs of clusters; return 0, or 130 after Ctrl-C.
+    """``dbcluster calibrate``: measure until there are ``--pairs`` pairs of clusters, and show the result; return 0.
 
-    SIGTERM and SIGHUP have the effect of Ctrl-C, unless the parent process ignores them (nohup).
+    Ctrl-C, SIGTERM and SIGHUP show the pairs so far, and end it as another command.
     """
     seconds = None if arguments.seconds is None else option_seconds("--seconds", arguments.seconds)
     _check(arguments.pairs, arguments.rounds, seconds)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
     workload = _workload(arguments.workload, arguments.threads, open_loop=arguments.open_loop)
     if seconds is not None:
         length = seconds / arguments.pairs / PARTS
@@ -130,10 +126,18 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
         with cache.hold_file(key.path.with_name(f"{key.path.name}.lock"), progress=tell, waits_for=waits_for):
             fresh = FreshPairs(variant, workload, pool)
             plan = CalibrationPlan(arguments.pairs, arguments.rounds, seconds)
-            ended = run_plan(key, fresh, plan, metric([workload]), progress=tell)
-    for line in summary(calibrations.read(key), arguments.pairs, metric([workload])):
-        print(line)
-    return 130 if ended else 0
+            try:
+                run_plan(key, fresh, plan, metric([workload]), progress=tell)
+            except KeyboardInterrupt:
+                _show(key, arguments.pairs, workload)
+                raise
+    _show(key, arguments.pairs, workload)
+    return 0
+
+
+def _show(key: CalibrationKey, pairs: int, workload: Workload) -> None:
+    """Print the calibration so far. pairs: the planned number of pairs of clusters."""
+    print("\n".join(summary(calibrations.read(key), pairs, metric([workload]))))
 
 
 def _workload(text: str, threads: int | None, *, open_loop: bool) -> Workload:
@@ -217,12 +221,12 @@ def run_plan(
     metric: str,
     *,
     progress: Report,
-) -> bool:
-    """Measure until the calibration of this key has so many pairs of clusters. Return whether Ctrl-C ended it.
+) -> None:
+    """Measure until the calibration of this key has so many pairs of clusters.
 
     fresh: gives a source of two fresh equal clusters. metric: the metric in the lines of progress. Each pair is written
     to the cache at once. A pair with void rounds is left out; three in a row raise its error. Raises ProvisionError if
-    the cache is not writable.
+    the cache is not writable, and KeyboardInterrupt after a line about what is kept.
     """
     known, failures, began, pairs = calibrations.read(key), 0, time.monotonic(), plan.pairs
     had = len(known.pairs)
@@ -250,8 +254,7 @@ def run_plan(
     except KeyboardInterrupt:
         kept = f"{len(known.pairs)} of {pairs} pairs of clusters are kept"
         progress(f"interrupted: {kept}; the same command continues")
-        return True
-    return False
+        raise
 
 
 def _keep(key: CalibrationKey, found: Mapping[str, PairDifference]) -> Calibration:
