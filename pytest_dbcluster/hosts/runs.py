@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import re
 import shlex
@@ -33,6 +32,7 @@ TEST = "test"  # the file with the test that a run measures
 RUN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")  # ours have 8 digits; messages show ids, and users copy them
 PID = Annotated[int, msgspec.Meta(gt=0, lt=2**31)]
 TIME = Annotated[float, msgspec.Meta(ge=0, lt=2**40)]  # seconds since the epoch
+TICKS = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +43,7 @@ class _Record:
     born: TIME
     kept: bool
     began: TIME
+    ticks: TICKS | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Run:
     """Process id of the owner."""
 
     born: float
-    """Start time of the owner, which identifies it even if its process id is reused."""
+    """Start time of the owner in seconds since the epoch, for a record without ``ticks``."""
 
     kept: bool
     """Whether the run outlives its owner."""
@@ -66,6 +67,9 @@ class Run:
 
     uid: int = dataclasses.field(default_factory=os.getuid)
     """The user who owns the directory."""
+
+    ticks: int | None = None
+    """Start time of the owner in clock ticks since boot, which identifies it even if its process id is reused."""
 
     @property
     def mine(self) -> bool:
@@ -85,7 +89,7 @@ class Run:
     @property
     def alive(self) -> bool:
         """Whether the owner process still runs."""
-        return processes.is_running(self.owner, self.born)
+        return processes.is_running(self.owner, self.born, self.ticks)
 
     @property
     def test(self) -> str:
@@ -145,8 +149,8 @@ def orphans() -> list[psutil.Process]:
 def claim(directory: Path, *, keep: bool = False) -> None:
     """Record in ``directory`` that this process owns the run. Raises OSError."""
     owner = psutil.Process()
-    text = json.dumps({"owner": owner.pid, "born": owner.create_time(), "kept": keep, "began": time.time()})
-    owned_files.write(directory, FILE, text)
+    record = _Record(owner.pid, owner.create_time(), keep, time.time(), processes.start_ticks(owner.pid))
+    owned_files.write(directory, FILE, msgspec.json.encode(record).decode())
 
 
 def note_test(directory: Path, test: str) -> None:
@@ -170,7 +174,7 @@ def list_runs() -> list[Run]:
             record = msgspec.json.decode(content, type=_Record)
         except (OSError, msgspec.DecodeError, RecursionError):
             continue
-        runs.append(Run(file.parent, record.owner, record.born, record.kept, record.began, uid))
+        runs.append(Run(file.parent, record.owner, record.born, record.kept, record.began, uid, record.ticks))
     return sorted(runs, key=lambda run: run.began)
 
 

@@ -205,7 +205,7 @@ def recorded_groups(directory: Path) -> list[Path]:
         return []
     # Another user may write any path: we accept only paths in the trees of groups.
     tops = [Path("/")] if uid == os.getuid() else [Path(point) for _, point in mounted_trees().values()]
-    name = re.compile(rf"{PREFIX}-{re.escape(directory.name)}-[0-9]+-[0-9]+")
+    name = re.compile(rf"{PREFIX}-{re.escape(directory.name)}-{processes.MARK.pattern}")
     return [
         path
         for path in paths
@@ -379,7 +379,7 @@ def parse_cpu_seconds(text: str) -> float:
 
 
 def run_name(run: str) -> str:
-    """The name of a run's group: id of the run, then id and start time of this process."""
+    """The name of a run's group: id of the run, then the mark of this process."""
     return f"{PREFIX}-{run}-{processes.mark()}"
 
 

@@ -44,7 +44,7 @@ PARENTS = ("/run/lock", "/tmp")
 ANYBODY_MAY = stat.S_ISVTX | stat.S_IWOTH
 NAME = "pytest-dbcluster"  # the prefix of all our names in that directory
 NEXT, WORK, ADMIT = (f"{NAME}-{name}.lock" for name in ("next", "work", "admit"))
-NOTE = re.compile(rf"{NAME}-note-[0-9a-f]{{8}}-([0-9]{{1,10}})-([0-9]{{1,12}})")  # process id and start time
+NOTE = re.compile(rf"{NAME}-note-[0-9a-f]{{8}}-{processes.MARK.pattern}")
 NOTE_BYTES, RUN_LETTERS = 1000, 40  # the maximum length of a note, and of the run's id in messages
 BUILDING, MEASURING = "building", "measuring"
 POLL = 0.01  # seconds between two attempts, the maximum delay of a hand-over
@@ -287,9 +287,9 @@ def _holder(directory: int, name: re.Match[str]) -> Holder | None:
     except OSError:
         return None
     try:
-        owner, pid, born = os.fstat(file).st_uid, int(name[1]), int(name[2])
-        user = processes.user_of(pid, born)
-        if user is None and owner == os.geteuid() and not processes.is_running(pid, born):
+        owner, process = os.fstat(file).st_uid, processes.marked(name)
+        user = processes.user_of(*process)
+        if user is None and owner == os.geteuid() and not processes.is_running(*process):
             _unlink(directory, name.string)
         if user != owner:
             return None
@@ -301,7 +301,7 @@ def _holder(directory: int, name: re.Match[str]) -> Holder | None:
     if not math.isfinite(note.since):
         return None
     run = formatting.printable(note.run[:RUN_LETTERS])
-    return Holder(run, pid, processes.user_name(owner), note.does, note.since, note.waits)
+    return Holder(run, process[0], processes.user_name(owner), note.does, note.since, note.waits)
 
 
 def _unlink(directory: int, name: str) -> None:

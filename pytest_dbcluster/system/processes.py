@@ -1,12 +1,15 @@
 """Whether a process still runs, by its process id and its start time.
 
-The kernel reuses the ids of ended processes. Id and start time together identify a process.
+The kernel reuses the ids of ended processes. Id and start time together identify a process. The start time in clock
+ticks since boot never changes. The one in seconds since the epoch moves with every change of the clock. So it counts
+only in a record of an earlier version, which has no ticks.
 """
 
 from __future__ import annotations
 
 import os
 import pwd
+import re
 import shlex
 import time
 from pathlib import Path
@@ -19,33 +22,49 @@ from pytest_dbcluster import formatting
 BIRTH_SECONDS = 2.0
 COMMAND_LETTERS = 200
 RUNNING, ENDED = slice(11, 13), slice(11, 15)  # fields of /proc/PID/stat: without and with ended children
+STARTED = 19  # the field of /proc/PID/stat with the start, in ticks since boot (proc_pid_stat(5))
+MARK = re.compile(r"(?:t(?P<ticks>[0-9]{1,19})-)?(?P<pid>[0-9]{1,10})-(?P<born>[0-9]{1,12})")
 TICKS = os.sysconf("SC_CLK_TCK")  # per second, in the CPU times of /proc
 PAGE = 4096  # bytes that one read of /proc returns at most
 
 
-def is_running(pid: int, born: float) -> bool:
-    """Whether the process with this id and this start time (seconds since the epoch) still exists.
+def start_ticks(pid: int) -> int:
+    """The start of a process, in clock ticks since boot. Raises OSError if there is no such process."""
+    return int(_fields(pid)[STARTED])
 
-    A process that we may not inspect counts as running, so that nobody removes its files by mistake.
+
+def _is_same(process: psutil.Process, born: float, ticks: int | None) -> bool:
+    if ticks is not None:
+        return start_ticks(process.pid) == ticks
+    return abs(process.create_time() - born) <= BIRTH_SECONDS
+
+
+def is_running(pid: int, born: float, ticks: int | None = None) -> bool:
+    """Whether the process with this id and this start time still exists.
+
+    born: in seconds since the epoch; it counts only without ``ticks``. ticks: as ``start_ticks``. A process that we may
+    not inspect counts as running, so that nobody removes its files by mistake.
     """
     try:
-        return abs(psutil.Process(pid).create_time() - born) <= BIRTH_SECONDS
-    except (psutil.NoSuchProcess, ValueError, OverflowError):  # also for numbers that are not a process id or a time
+        return _is_same(psutil.Process(pid), born, ticks)
+    except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         return False
-    except psutil.Error:
+    except (ValueError, OverflowError):  # numbers that are not a process id or a time
+        return False
+    except (psutil.Error, OSError):
         return True
 
 
-def user_of(pid: int, born: float | None = None) -> int | None:
-    """The effective user id of the process with this id and, if given, this start time.
+def user_of(pid: int, born: float | None = None, ticks: int | None = None) -> int | None:
+    """The effective user id of the process with this id and, if given, this start time, as in ``is_running``.
 
     None if we see no such process running.
     """
     try:
         process = psutil.Process(pid)
-        same = born is None or abs(process.create_time() - born) <= BIRTH_SECONDS
+        same = born is None or _is_same(process, born, ticks)
         return process.uids().effective if same and process.status() != psutil.STATUS_ZOMBIE else None
-    except (psutil.Error, ValueError, OverflowError):
+    except (psutil.Error, OSError, ValueError, OverflowError):
         return None
 
 
@@ -107,11 +126,15 @@ def run_seconds() -> float:
 def _own_seconds(pid: int, fields: slice) -> float:
     """The CPU time of a process. fields: the fields of /proc/PID/stat that count, from its state on."""
     try:
-        stat = _read(f"/proc/{pid}/stat")
+        return sum(map(int, _fields(pid)[fields])) / TICKS
     except OSError:
         return 0.0
+
+
+def _fields(pid: int) -> list[bytes]:
+    """The fields of /proc/PID/stat from the state on. Raises OSError if there is no such process."""
     # The name of the program is in parentheses, and may have any characters.
-    return sum(map(int, stat.rpartition(b")")[2].split()[fields])) / TICKS
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
 def _children_seconds(pid: int, fields: slice = RUNNING, without: int = 0) -> float:
@@ -141,15 +164,20 @@ def _read(path: str) -> bytes:
 
 
 def mark() -> str:
-    """The id and start time of this process, as the end of a file name: "4711-1700000000". ``is_orphaned`` reads it."""
+    """The start and the id of this process, as the end of a file name: "t812345-4711-1700000000".
+
+    ``marked`` reads it. Its last two parts are the mark of earlier versions.
+    """
     owner = psutil.Process()
-    return f"{owner.pid}-{owner.create_time():.0f}"
+    return f"t{start_ticks(owner.pid)}-{owner.pid}-{owner.create_time():.0f}"
+
+
+def marked(name: re.Match[str]) -> tuple[int, float, int | None]:
+    """Process id and start time of a match of ``MARK``, as ``is_running`` takes them."""
+    return int(name["pid"]), float(name["born"]), int(name["ticks"]) if name["ticks"] else None
 
 
 def is_orphaned(path: Path) -> bool:
     """Whether a path's name ends with the ``mark`` of an ended process; False for a name without a mark."""
-    try:
-        pid, born = map(int, path.name.split("-")[-2:])
-    except ValueError:
-        return False
-    return not is_running(pid, born)
+    found = re.search(rf"-{MARK.pattern}$", path.name)
+    return bool(found) and not is_running(*marked(found))

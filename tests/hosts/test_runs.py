@@ -50,6 +50,17 @@ def test_a_run_that_this_process_claims_is_alive(data):
     assert (run.run_id, run.owner, run.alive, run.kept) == ("mine", os.getpid(), True, False)
 
 
+def test_a_change_of_the_clock_does_not_end_a_run(data, monkeypatch):
+    """Or the next run would end its servers."""
+    (data / "mine").mkdir()
+    runs.claim(data / "mine")
+    born = psutil.Process().create_time()
+    monkeypatch.setattr(psutil.Process, "create_time", lambda process: born + 3600)
+
+    (run,) = runs.list_runs()
+    assert run.alive
+
+
 def test_a_number_that_was_given_to_another_process_is_not_the_owner(data):
     """Owner and birth together name a process."""
     make(data, "old", owner=os.getpid(), born=psutil.Process().create_time() - 100)

@@ -23,6 +23,19 @@ def test_a_process_is_its_number_and_its_birth():
     assert not processes.is_running(NOBODY, born)
 
 
+def test_a_change_of_the_clock_ends_no_process(monkeypatch):
+    """Seconds since the epoch move with the clock; ticks since boot do not."""
+    born, ticks = psutil.Process().create_time(), processes.start_ticks(os.getpid())
+    mine = Path(f"/tmp/some-{processes.mark()}")
+    monkeypatch.setattr(psutil.Process, "create_time", lambda process: born + 3600)
+
+    assert processes.is_running(os.getpid(), born, ticks)
+    assert processes.user_of(os.getpid(), born, ticks) == os.getuid()
+    assert not processes.is_orphaned(mine)
+    assert not processes.is_running(os.getpid(), born + 3600, ticks + 1)
+    assert not processes.is_running(NOBODY, born, ticks)
+
+
 def test_a_process_that_may_not_be_looked_at_counts_as_running(monkeypatch):
     """Else what belongs to it might be removed."""
 
@@ -36,8 +49,12 @@ def test_a_process_that_may_not_be_looked_at_counts_as_running(monkeypatch):
 
 def test_the_mark_in_a_name_says_whose_it_is():
     """The one who made the name, while it lives."""
-    assert processes.mark().startswith(f"{os.getpid()}-")
+    born = f"{psutil.Process().create_time():.0f}"
+
+    assert processes.mark().endswith(f"-{os.getpid()}-{born}")
     assert not processes.is_orphaned(Path(f"/tmp/some-{processes.mark()}"))
+    assert processes.is_orphaned(Path(f"/tmp/some-t1-{os.getpid()}-{born}"))
+    assert not processes.is_orphaned(Path(f"/tmp/some-{os.getpid()}-{born}"))  # of an earlier version
     assert processes.is_orphaned(Path(f"/tmp/some-{os.getpid()}-1"))
     assert processes.is_orphaned(Path(f"/tmp/some-{NOBODY}-1"))
 
