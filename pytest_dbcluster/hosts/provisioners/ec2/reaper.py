@@ -10,7 +10,6 @@ import calendar
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.errors import ConfigError
@@ -25,8 +24,10 @@ from pytest_dbcluster.hosts.provisioners.ec2.tags import (
     RUN_TAG,
     TIME,
     name,
+    pid_namespace,
     user,
 )
+from pytest_dbcluster.system import processes
 
 SECONDS = 300.0  # timeout for the end of instances, and of resources that AWS keeps until then
 POLL_SECONDS = 3.0
@@ -109,7 +110,7 @@ class Thing:
     """The id of the run."""
 
     owner: str
-    """The process that launched it, as the tag names it: ``USER@CONTROLLER/PROCESS/NAMESPACE``."""
+    """The process that launched it, as the tag names it: ``USER@CONTROLLER/PROCESS/START/NAMESPACE``."""
 
     expires: float
     """When it expires, in seconds since 1970."""
@@ -133,12 +134,11 @@ class Thing:
 
     @property
     def alive(self) -> bool | None:
-        """Whether the process that launched it is alive; None if that is on another machine."""
-        who, _, process = self.owner.partition("/")
-        number, _, namespace = process.partition("/")
-        if who != user() or namespace != str(Path("/proc/self/ns/pid").stat().st_ino) or not number.isdecimal():
+        """Whether the process that launched it is alive; None if that was on another machine, or before a boot."""
+        who, *process = self.owner.split("/")
+        if who != user() or process[2:] != [pid_namespace()] or not all(number.isdecimal() for number in process[:2]):
             return None
-        return Path("/proc", number).exists()
+        return processes.is_running(int(process[0]), 0.0, int(process[1]))
 
 
 @dataclasses.dataclass

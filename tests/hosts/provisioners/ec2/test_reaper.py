@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.ec2 import reaper, tags
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaper
+from pytest_dbcluster.system import processes
 from tests.hosts.provisioners.ec2.test_fleet import fleet, launched
 from tests.support.facts import missing
 
@@ -81,20 +83,30 @@ def test_what_has_outlived_its_time_is_ended_whose_ever_it_is(aws):
 
 
 OWNERS = {
-    "{user}/{ended}/{namespace}": True,
-    "{user}/{own}/{namespace}": False,
-    "{user}/{ended}/1": False,
-    "eve@elsewhere/{ended}/{namespace}": False,
-    "{user}/x/{namespace}": False,
+    "{user}/{ended}/1/{boot}-{namespace}": True,
+    "{user}/{own}/1/{boot}-{namespace}": True,
+    "{user}/{own}/{start}/{boot}-{namespace}": False,
+    "{user}/{ended}/1/{boot}-1": False,
+    "{user}/{ended}/1/0a1b2c3d-{namespace}": False,
+    "eve@elsewhere/{ended}/1/{boot}-{namespace}": False,
+    "{user}/x/1/{boot}-{namespace}": False,
+    "{user}/{ended}/x/{boot}-{namespace}": False,
+    "{user}/{ended}/{namespace}": False,
+    "{user}": False,
 }
 
 
 def test_a_run_is_dead_when_its_process_here_has_ended(aws, monkeypatch):
-    """Of a process on another machine, or in another container, only its time to live is known."""
+    """Of a process on another machine, or in another container, only its time to live is known.
+
+    Two machines of one image may have the same name, and give their processes the same ids.
+    """
     facts = {"user": tags.user(), "ended": ended_process(), "own": os.getpid()}
-    namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116 - a link that no path follows
+    facts["start"] = processes.start_ticks(os.getpid())
+    facts["boot"] = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    facts["namespace"] = Path("/proc/self/ns/pid").stat().st_ino
     for number, owner in enumerate(OWNERS):
-        text = owner.format(**facts, namespace=namespace)
+        text = owner.format(**facts)
         monkeypatch.setattr(tags, "owner", lambda text=text: text)
         launched(fleet(f"0000000{number}"), servers=1, load=False)
     Reaper(Account()).dead()
