@@ -140,9 +140,11 @@ class _File:
         elif isinstance(command, Sleep):
             yield f"r.sleep(t, {variables.lua(command.value)} * {command.unit!r})"
         elif isinstance(command, Branching):
+            opened = self._opened  # where each branch begins; all of them end in the same state
             for number, (condition, inner) in enumerate(command.branches):
                 yield f"{'else' * (number > 0)}if {variables.condition(condition)} then"
                 yield from self._block(inner)
+                self._opened = opened
             yield "else"
             yield from self._block(command.otherwise)
             yield "end"

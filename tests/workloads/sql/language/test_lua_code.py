@@ -141,11 +141,13 @@ def test_what_returns_rows_of_a_change_is_text(text, prepared):
         ("BEGIN; SELECT 1; COMMIT;", 0),
         ("BEGIN; DELETE FROM a; COMMIT;", 1),
         ("BEGIN; DELETE FROM a; ROLLBACK;", 0),
+        ("BEGIN; DELETE FROM a;\n\\if :n\nROLLBACK;\n\\else\nDELETE FROM a; COMMIT;\n\\endif", 1),
+        ("BEGIN; DELETE FROM a;\n\\if :n\nCOMMIT;\n\\elif :n\nDELETE FROM a; ROLLBACK;\n\\else\nCOMMIT;\n\\endif", 2),
     ],
 )
 def test_what_may_be_committed_is_marked(text, committing):
     """Only there a lost connection leaves an unknown outcome, and only that counts as a commit."""
-    made = program(text, prepared=False)
+    made = program(text, prepared=False, constants={"n": True})
 
     assert made.text.count("t.committing = true") == committing
     assert made.text.count("r.commits = r.commits + 1") == committing
