@@ -1,7 +1,9 @@
 """Causes: the counters and resources that moved between two variants, and may explain why one is faster.
 
 Everything that grows with the work is compared per operation. A counter is named only if its interval excludes 1, at
-the same error as a claim. That does not prove a cause: two things that moved together may both follow a third.
+the same error as a claim. Claims about many options share theirs in parts that the table of critical values may lack.
+Then the next smaller level of the table counts. That does not prove a cause: two things that moved together may both
+follow a third.
 """
 
 from __future__ import annotations
@@ -146,15 +148,16 @@ def _cause(
     look = critical_values.last_look(len(pairs), pairs.instances)
     if look is None:
         return None
-    moved = any(intervals.rejects(pairs.first(look), record.verdict.alpha, 0.0))
+    level = critical_values.calibrated(record.verdict.alpha)
+    moved = any(intervals.rejects(pairs.first(look), level, 0.0))
     if not moved and said[0] != RESOURCES[ALWAYS]:
         return None
-    return _with_interval(pairs, record.verdict.alpha, said, values, by, moved=moved)
+    return _with_interval(pairs, level, said, values, by, moved=moved)
 
 
 def _with_interval(
     pairs: Pairs,
-    alpha: float,
+    level: float,
     said: tuple[str, str],
     values: Sequence[Sequence[float]],
     by: Sequence[Sequence[float]],
@@ -167,6 +170,6 @@ def _with_interval(
         for each in zip(values, by, strict=True)
     )
     centre = intervals.estimate(pairs, NEAR)
-    low, high = estimators.widen(intervals.interval(pairs, alpha, NEAR), centre)
+    low, high = estimators.widen(intervals.interval(pairs, level, NEAR), centre)
     ratio, low, high = map(estimators.factor, (centre, low, high))
     return Cause(*said, baseline, candidate, ratio, low, high, moved)

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import pytest
+
 from pytest_dbcluster.reporting.page import causes, claim_view
 from tests.support.records import record
 from tests.support.results import with_counters
@@ -53,6 +55,18 @@ def test_the_counter_of_the_claim_is_no_cause():
     made = with_counters(record(pairs=20, metric="fsyncs"))
 
     assert "fsyncs" not in by_name(made)
+
+
+@pytest.mark.parametrize("parts", [21, 1000])
+def test_options_that_share_an_error_have_causes(parts):
+    """Six options and their pairs share it in 21 parts. The table has no values for that, so a smaller level counts."""
+    made = with_counters(record(pairs=40))
+    verdict = dataclasses.replace(made.verdict, alpha=0.0005 / parts)
+    shared = by_name(dataclasses.replace(made, verdict=verdict))["fsyncs"]
+
+    usual = by_name(made)["fsyncs"]
+    assert shared.ratio == usual.ratio
+    assert shared.low <= usual.low < usual.high <= shared.high < 1
 
 
 def test_few_pairs_show_nothing():
