@@ -178,8 +178,9 @@ def _noise(verdict: Verdict, names: tuple[str, ...]) -> str:
         f"lag-1 r {'unknown' if math.isnan(verdict.lag1) else format(verdict.lag1, '+.2f')}",
     ]
     if verdict.stalls is not None:
-        baseline, candidate = verdict.stalls
-        parts.append(f"stalls {names[0]} {candidate}/{verdict.pairs} v {names[1]} {baseline}/{verdict.pairs}")
+        counts = verdict.stalls if verdict.claim.of_kind.candidate_last else verdict.stalls[::-1]
+        shown = (f"{name} {count}/{verdict.pairs}" for name, count in zip(names, counts, strict=True))
+        parts.append(f"stalls {' v '.join(shown)}")
     return f"{parts[0]}; {', '.join(parts[1:])}"
 
 

@@ -56,6 +56,15 @@ def test_a_message_begins_with_its_sentence():
     assert missing(figures, "12 pairs", "48 s", "flush_2 1064, default 812 /s", "1 time in 2000") == []
 
 
+def test_stalls_stand_at_the_variant_that_has_them():
+    """An order is written with its slowest variant first, which is the baseline."""
+    times = ([5.0, *[1.0] * 11], [1.0] * 12)
+    values = made([math.log(1.3) + 0.02 * sign for sign in (1, -1) * 6])
+
+    assert "stalls fast 0/12 v slow 1/12" in words(judge(beats(), values, times=times), names=("fast", "slow"))
+    assert "stalls slow 1/12 v fast 0/12" in words(judge(ordered(), values, times=times), names=("slow", "fast"))
+
+
 def test_the_details_of_a_message_are_whole():
     """Call, place of the rounds, seed, estimator, detectable difference, noise, checks, and the lines of the caller."""
     *_, marker, call, measured, noise_line, settled, extra = refuted().splitlines()

@@ -86,7 +86,8 @@ class RepetitionKind(Kind):
         """The verdict that compares an interval with the bounds of the claim. level: the error of each end."""
         low, high = claim.bounds
         outcome, why = Outcome.INCONCLUSIVE, why_open(len(samples[0]), self.repetition)
-        if ends[0] > low and ends[1] < high:
+        # A bound at infinity is none: a baseline that never ends has no upper end of its interval.
+        if (low == -math.inf or ends[0] > low) and (high == math.inf or ends[1] < high):
             outcome, why = Outcome.HOLDS, "interval lies inside the claim"
         elif ends[1] < low or ends[0] > high:
             outcome, why = Outcome.FAILS, "interval lies outside the claim"

@@ -138,7 +138,8 @@ def _remarks(record: ClaimRecord) -> list[str]:
 
 def needs(record: ClaimRecord) -> str:
     """What would decide an inconclusive claim."""
-    return wording.needs(record.verdict, record.measured_seconds, record.load, max(2, len(record.rounds)))
+    variants, instances = max(2, len(record.rounds)), record.instances
+    return wording.needs(record.verdict, record.measured_seconds, record.load, variants, instances)
 
 
 def remarks(record: ClaimRecord) -> list[str]:

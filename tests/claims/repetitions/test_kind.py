@@ -83,6 +83,15 @@ def test_two_variants_are_compared_in_seconds(seconds, outcome):
     assert found.ratio == pytest.approx(3.04, abs=0.05)
 
 
+@pytest.mark.parametrize("ends", [(True,) * 7, (False,) * 6 + (True,)], ids=["all", "one"])
+def test_a_baseline_that_never_ends_is_longer(ends):
+    """Its stalls are lower bounds, so the interval has no upper end. The lower end proves the claim."""
+    found = shorter(2, baseline=Repetitions(USUAL.values, ends))
+
+    assert (found.outcome, found.high) == (Outcome.HOLDS, float("inf"))
+    assert shorter(2, candidate=Repetitions(QUICK.values, ends)).outcome is Outcome.INCONCLUSIVE
+
+
 @pytest.mark.parametrize(("by", "outcome"), [(0.22, Outcome.HOLDS), (0.02, Outcome.FAILS), (0.1, Outcome.INCONCLUSIVE)])
 def test_the_speeds_after_an_event_are_compared_in_per_cent_of_the_usual_rate(by, outcome):
     """The candidate has 84 to 96 %, and the control 99 to 105 %."""

@@ -144,6 +144,15 @@ def test_a_narrow_screen_wraps_the_claim():
     assert shown[3].startswith("  galera3_of_another_kind)  ")
 
 
+def test_more_instances_are_not_advised_to_a_test_that_has_them():
+    """Its clusters may differ by more than the distance to the bound."""
+    apart = dataclasses.replace(kinds.beats(0.05), apart=0.03)
+    few, many = (undecided(claim=apart, instances=count) for count in (1, 4))
+
+    assert "instances=4" in closing.needs(few)
+    assert "instances=4" not in closing.needs(many)
+
+
 @pytest.mark.parametrize(("made", "colour"), [(record, "green"), (failed, "red"), (undecided, "yellow"), (beside, "")])
 def test_colours(made, colour):
     """Holds is green, fails is red, inconclusive is yellow; a comparison that asserts nothing has no colour."""
