@@ -123,6 +123,9 @@ class Answer:
     read: bool = False
     """Whether ``bool`` or ``show`` was called. If nobody reads an answer, its test has an error."""
 
+    shown: bool = False
+    """Whether only ``show`` was called, so that its test claims nothing with it."""
+
     earlier_message: str = ""
     """The message of an answer of an earlier run; empty for an answer of this run."""
 
@@ -244,13 +247,14 @@ class Answer:
 
     def show(self) -> None:
         """Show the answer without a claim, whatever it says. It counts as read, and as a comparison in the results."""
+        self.shown = self.shown or not self.read
         self.read = True
         report, self.reported = self.reported, None
         if report:
             report(dataclasses.replace(self, asserted=False))
 
     def __bool__(self) -> bool:
-        self.read = True
+        self.read, self.shown = True, False
         self.report()
         if not self.asserted or self.verdict.outcome is Outcome.HOLDS:
             return True

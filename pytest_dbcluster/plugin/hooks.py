@@ -404,7 +404,7 @@ def _tell_outcome(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
     from pytest_dbcluster.plugin import junit, run_file
 
     claims = [answer for asked in item.stash.get(MEASUREMENTS, []) for one in asked for answer in one.claims.answers]
-    made = call.when == "call" and any(answer.asserted for answer in claims)
+    made = call.when == "call" and any(answer.asserted and not answer.shown for answer in claims)
     if ended := run_file.outcome(call.excinfo and call.excinfo.value, claims=made):
         report.user_properties.append((run_file.OUTCOME, ended))
     if call.when == "teardown":

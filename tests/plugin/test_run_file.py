@@ -75,6 +75,17 @@ EVERY = """
     def test_red():
         assert 1 == 2
 """
+SHOWS = """
+    def test_shows(measure):
+        one, other = measure("mysqlslap read", on=[ONE, OTHER])
+        one.beats(other).show()
+
+    def test_shows_after_a_claim(measure):
+        one, other = measure("mysqlslap write", on=[ONE, OTHER])
+        answer = other.beats(one)
+        assert answer
+        answer.show()
+"""
 OUTCOMES = {
     "test_faster": "holds",
     "test_slower": "refuted",
@@ -127,6 +138,14 @@ def test_every_test_of_a_run_has_an_outcome(pytester, suite, workers):
     assert "--db-seed=5" in run.command
     assert run.machine.memory > 2**20
     assert run.plugin_version == __version__
+
+
+def test_a_test_that_only_shows_claims_nothing(pytester, suite):
+    """Its answer may be refuted; a test that asserts an answer and then shows it has a claim."""
+    suite(SHOWS)
+    pytester.runpytest_inprocess(*WORDS)
+
+    assert outcomes(run_of(pytester)) == {"test_shows": "passed", "test_shows_after_a_claim": "holds"}
 
 
 def test_strict_changes_the_color_and_not_the_outcome(pytester, suite):
