@@ -75,14 +75,14 @@ class Values:
         return dataclasses.replace(pairs, openings=self.blocks.openings, void=void, rounding=rounding)
 
     def trial(self, metric: str) -> FactorialTrial:
-        """All rounds of a measurement of options with their levels. Raises ConfigError as ``to_compare`` does."""
+        """All rounds of a measurement of options with their levels. Raises ConfigError as ``values_above_zero`` does."""
         blocks = self.blocks
         assert isinstance(blocks, LevelBlocks)
         rounds = blocks.in_order
-        metrics.require_operations(rounds, metric, self.load)
+        values = metrics.values_above_zero(rounds, metric, self.load)
         blur = pairing.rounding(rounds, rounds) if metrics.of_seconds(metric) else ()
         return FactorialTrial(
-            logs=tuple(log(metrics.ratio_value(done, metric, self.load)) for done in rounds),
+            logs=tuple(map(log, values)),
             combinations=tuple(design.number_of(done.variant) for done in rounds),
             options=blocks.options,
             rounding=max(blur, default=0.0),

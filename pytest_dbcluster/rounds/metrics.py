@@ -15,7 +15,7 @@ from types import MappingProxyType
 from pytest_dbcluster import registry
 from pytest_dbcluster.claims.repetitions.samples import Repetitions
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import amount
+from pytest_dbcluster.formatting import amount, quantity
 from pytest_dbcluster.rounds import counters
 from pytest_dbcluster.rounds.histogram import PERCENTILES, Histogram, bucket
 from pytest_dbcluster.rounds.ledger import LedgerEntry
@@ -326,6 +326,20 @@ def require_operations(rounds: Sequence[Round], metric: str, load: str) -> None:
         f"metric {metric!r} of {load}: it needs {minimum} good operations a round{beyond}; "
         f"rounds of {seconds:.2g} s had {operations:.0f}: use {longer}"
     )
+
+
+def values_above_zero(rounds: Sequence[Round], metric: str, load: str) -> list[float]:
+    """The value of each round for logarithms, as ``ratio_value``.
+
+    Raises TooFewOperations as ``require_operations`` does, and if a value is 0.
+    """
+    require_operations(rounds, metric, load)
+    values = [ratio_value(done, metric, load) for done in rounds]
+    if zeros := values.count(0):
+        raise TooFewOperations(
+            f"metric {metric!r} of {load}: it is 0 in {zeros} of {quantity(len(rounds), 'round')}: use longer rounds"
+        )
+    return values
 
 
 def seconds_needed(rounds: Sequence[Round], metric: str, load: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 
@@ -14,6 +15,7 @@ from pytest_dbcluster.measuring.drawing.levels import LevelPlan
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.factorial.effects import Effects
 from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.rounds.metrics import TooFewOperations
 from pytest_dbcluster.rounds.round import Round, RunResult
 from tests.support.facts import missing
 from tests.support.fakes import FakeSource
@@ -98,6 +100,23 @@ def test_an_effect_without_a_claim_is_shown_after_the_test():
         ("io_capacity=2000 against io_capacity=200", False),
     ]
     assert {answer.verdict.pairs for answer in shown} == {16}
+
+
+def test_a_round_without_operations_is_an_error_that_says_so(monkeypatch):
+    """Its logarithm is infinite, and the sums over all rounds need finite ones."""
+    source, effects = effects_of([0.5, 0.0, 0.0])
+    ordinary = source.round
+
+    def one_without(variant, *, block, position):
+        done = ordinary(variant, block=block, position=position)
+        outcome = RunResult(done.outcome.seconds, 0, 100)
+        return dataclasses.replace(done, outcome=outcome) if (block, position) == (1, 2) else done
+
+    monkeypatch.setattr(source, "round", one_without)
+    with pytest.raises(TooFewOperations) as caught:
+        effects["flush"].beats()
+
+    assert missing(str(caught.value), "throughput", "1 of ", "longer rounds") == []
 
 
 def test_a_later_effect_was_not_chosen_by_the_rounds():
