@@ -66,11 +66,7 @@ class CommandFailed(ProvisionError):
         self.stdout = stdout
         self.stderr = stderr
         self.host = host
-        self.ended = f"ended with {returncode}"
-        if returncode is None:
-            self.ended = f"did not end within {seconds:g} s"
-        elif returncode < 0:
-            self.ended = f"was ended by {signal.Signals(-returncode).name}"
+        self.ended = f"did not end within {seconds:g} s" if returncode is None else how_ended(returncode)
         output = stderr.strip() or stdout.strip() or "(it printed nothing)"
         if len(output) > MOST:  # whole lines; a single long one is cut
             output = output[-MOST:].partition("\n")[2] or output[-MOST:]
@@ -88,6 +84,16 @@ class NotReady(ProvisionError):
         self.seconds = seconds
         self.problems = list(problems)
         super().__init__(f"{what} not ready after {seconds:g} s: {'; '.join(merge_names(self.problems))}")
+
+
+def how_ended(status: int) -> str:
+    """How a program ended: ``ended with 3``, or ``was ended by SIGKILL`` for the negative number of a signal."""
+    if status >= 0:
+        return f"ended with {status}"
+    try:
+        return f"was ended by {signal.Signals(-status).name}"
+    except ValueError:  # a signal that has no name here
+        return f"was ended by signal {-status}"
 
 
 def merge_names(lines: Iterable[str]) -> list[str]:

@@ -48,6 +48,7 @@ CLOSE_SECONDS = 5.0  # timeout for the end of our threads
 # The waits until we send an empty line after an unanswered request; the last one repeats.
 NUDGE_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
+SIGNALS = 64  # the largest number of a signal (signal(7))
 CPU_FIELDS = 7  # of /proc/stat: user, nice, system, idle, iowait, irq, softirq
 LINK, LINK_FIELDS = "vec", (0, 8, 9)  # in /proc/net/dev: names of links; bytes received, bytes and packets sent
 COUNTED = ("user", "system", "iowait", "idle", "read", "written", "received", "sent", "packets")
@@ -375,8 +376,8 @@ class Agent:
                     self._keep_words(kind, int(number), rest)
                 case ["ended", number, status]:
                     code = int(status)
-                    # A shell reports 128 + N for a program that signal N ended.
-                    self._ended[int(number)] = 128 - code if code > 128 else code
+                    # A shell reports 128 + N for a program that signal N ended; a program may return more itself.
+                    self._ended[int(number)] = 128 - code if 128 < code <= 128 + SIGNALS else code
             self._news.notify_all()
 
     def _keep_text(self, kind: bytes, number: bytes, part: bytes, text: bytes) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_dbcluster.errors import MOST, CommandFailed, merge_names
 
 
@@ -15,6 +17,14 @@ def test_a_failed_command_says_its_last_whole_lines():
     assert head == "cp a b on node1 ended with 1: "
     assert f"cp: error{rest}".splitlines() == lines[-len(rest.splitlines()) :]
     assert MOST - 100 < len(rest) < MOST
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(3, "ended with 3"), (255, "ended with 255"), (-9, "by SIGKILL"), (-127, "by signal 127")]
+)
+def test_any_status_has_words(status, words):
+    """Also the number of a signal that has no name."""
+    assert words in str(CommandFailed(["perl"], status))
 
 
 def test_a_single_long_line_keeps_its_end():

@@ -26,7 +26,7 @@ from pytest_dbcluster.clusters.servers.connection import (
     NoAnswer,
     SQLError,
 )
-from pytest_dbcluster.errors import ConfigError, NodeDied, NodeStopped, ProvisionError
+from pytest_dbcluster.errors import ConfigError, NodeDied, NodeStopped, ProvisionError, how_ended
 from pytest_dbcluster.hosts.host import DATA, LOOK_SECONDS, Host, Process, at_once
 from pytest_dbcluster.releases.release import Release
 
@@ -38,6 +38,8 @@ LAST_LINES = 15
 # (unix(7)), and the path of the host's directory may be longer.
 SOCKET = "../sql.sock"
 CONNECT_SECONDS = 5.0
+KILL_SECONDS = 120.0  # the longest end after SIGKILL: a large process takes a while
+AGAIN_SECONDS = 10.0  # until SIGKILL is sent again
 STOPPED_SECONDS = 2.0  # how long a signal may stop a server before we report it
 LAZY = "@dbcluster_lazy_flush"  # keeps the value of a server variable while we flush the log
 LISTS = (path_options.LIST, "plugin_load_add")
@@ -168,7 +170,7 @@ class Node:
         """
         status = self.process.status() if self.process else 0
         if status is not None:
-            ended = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
+            ended = how_ended(status)
             if limit := self.host.limit_reached():
                 ended += f": {limit}"
             raise NodeDied(self.name, ended, self.log, self.last_lines())
@@ -202,14 +204,17 @@ class Node:
         wait.until(self.problems, f"node {self.name}", seconds=seconds * self.host.patience)
 
     def stop(self, seconds: float = 60.0) -> None:
-        """Shut the server down cleanly (SIGTERM); kill it if this takes longer than ``seconds``."""
+        """Shut the server down cleanly (SIGTERM); kill it if this takes longer than ``seconds``.
+
+        Raises ProvisionError as ``kill`` does.
+        """
         self.sql.close()
         self._end(signal.SIGTERM, seconds)
 
     def kill(self) -> None:
-        """Kill the server (SIGKILL), as a crash would."""
+        """Kill the server (SIGKILL), as a crash would. Raises ProvisionError if it does not end in KILL_SECONDS."""
         self.sql.close()
-        self._end(signal.SIGKILL, 10)
+        self._end(signal.SIGKILL, 0)
 
     def _end(self, number: int, seconds: float) -> None:
         if self.process is None or not self.running:
@@ -217,11 +222,15 @@ class Node:
         if self.process.is_stopped():  # it would handle SIGTERM only after SIGCONT
             number = signal.SIGKILL
         self.process.signal(number)
-        limit = time.monotonic() + seconds
+        limit = time.monotonic() + seconds + KILL_SECONDS * self.host.patience
+        again = time.monotonic() + (seconds or AGAIN_SECONDS)
         while self.process.status() is None:
-            if time.monotonic() > limit:
+            if (now := time.monotonic()) > limit:
+                process = f"its server, process {self.process.pid}"
+                raise ProvisionError(f"node {self.name}: {process}, has not ended {KILL_SECONDS:g} s after SIGKILL")
+            if now > again:
                 self.process.signal(signal.SIGKILL)
-                limit = time.monotonic() + 10
+                again = now + AGAIN_SECONDS
             time.sleep(0.01)
 
     def variables(self) -> dict[str, str]:

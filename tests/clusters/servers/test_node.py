@@ -12,12 +12,13 @@ import pytest
 from pytest_dbcluster.clusters.servers.cnf_file import read
 from pytest_dbcluster.clusters.servers.connection import NoAnswer, SQLError
 from pytest_dbcluster.clusters.servers.node import LAST_LINES, Node, merge
-from pytest_dbcluster.errors import ConfigError, NodeDied, NotReady
+from pytest_dbcluster.errors import ConfigError, NodeDied, NotReady, ProvisionError
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProcess
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.hosts.provisioners.vm.host import GuestHost
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.clusters import bring_up
+from tests.support.facts import missing
 
 
 @pytest.fixture
@@ -171,6 +172,21 @@ def test_kill_and_stop_signal_a_server_that_runs(node):
     node.process = process = FakeProcess(8)
     node.stop()
     assert process.signals == [signal.SIGTERM]
+
+
+def test_a_server_that_survives_sigkill_is_an_error(node, monkeypatch):
+    """Its process may wait for a disk that does not answer, so nobody waits for ever."""
+    monkeypatch.setattr("pytest_dbcluster.clusters.servers.node.KILL_SECONDS", 0.05)
+    process = FakeProcess(7)
+    process.signal = process.signals.append
+    node.process = process
+
+    with pytest.raises(ProvisionError) as caught:
+        node.kill()
+    assert missing(str(caught.value), "node1", "process 7", "SIGKILL") == []
+    with pytest.raises(ProvisionError):
+        node.stop(0.01)
+    assert process.signals[-2:] == [signal.SIGTERM, signal.SIGKILL]
 
 
 def test_errors_of_the_log_are_told_once(node, host):
