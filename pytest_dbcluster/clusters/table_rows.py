@@ -1,4 +1,4 @@
-"""Whether tables have equal rows: one table on several nodes, or a table and its copy on one node.
+"""Whether tables have equal rows: one table on several nodes, or a table and its copy on one node. And their indexes.
 
 MariaDB's CHECKSUM TABLE may differ for equal rows if the table has virtual columns. Then the stored columns decide.
 Tables are named as SQL needs them, with their database.
@@ -20,6 +20,9 @@ CHECKSUM = "CHECKSUM TABLE {}"
 COLUMNS = """\
 SELECT column_name, extra FROM information_schema.columns WHERE table_schema = {} AND table_name = {}
 ORDER BY ordinal_position"""
+INDEXES = """\
+SELECT DISTINCT index_name FROM information_schema.statistics WHERE table_schema = {} AND table_name = {}
+AND index_type = 'BTREE'"""
 COMPUTED = re.compile(r"\bGENERATED\b")  # MySQL's DEFAULT_GENERATED is a default
 
 
@@ -61,6 +64,11 @@ def copy_statement(node: Node, source: str, target: str) -> str:
     return f"INSERT INTO {target} ({names}) SELECT {names} FROM {source}"
 
 
+def indexes(node: Node, table: str) -> list[str]:
+    """The names of the B-tree indexes of a table, as SQL needs them."""
+    return [_quote(str(name), "`") for (name,) in node.query(INDEXES.format(*_literals(table)))]
+
+
 def _of_each(nodes: Sequence[Node], statement: str) -> list[Any]:
     rows = of_each(nodes, lambda node: node.query(statement, wait.SLOW_SECONDS))
     return [found[0][1] for found in rows]
@@ -78,9 +86,14 @@ def _stored_digest(node: Node, table: str) -> str:
 
 def _columns(node: Node, table: str) -> list[tuple[str, str]]:
     """Name and ``extra`` of each column of a table, in upper case."""
-    schema, _, name = table.partition(".")
-    rows = node.query(COLUMNS.format(*(_quote(_plain(one).replace("\\", "\\\\"), "'") for one in (schema, name))))
+    rows = node.query(COLUMNS.format(*_literals(table)))
     return [(str(column), str(extra).upper()) for column, extra in rows]
+
+
+def _literals(table: str) -> list[str]:
+    """Schema and name of a table, as SQL texts."""
+    schema, _, name = table.partition(".")
+    return [_quote(_plain(one).replace("\\", "\\\\"), "'") for one in (schema, name)]
 
 
 def _plain(name: str) -> str:

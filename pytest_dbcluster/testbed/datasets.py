@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import formatting, redaction, wait
+from pytest_dbcluster.clusters import table_rows
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.data_template import OWN_FILES, Template
@@ -55,10 +56,6 @@ MOST_LOGGED = 5  # [ERROR] lines shown in a message
 TABLES = """\
 SELECT CONCAT('`', table_schema, '`.`', table_name, '`') FROM information_schema.tables WHERE table_type = 'BASE TABLE'
 AND table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')"""
-INDEXES = (
-    "SELECT DISTINCT index_name FROM information_schema.statistics WHERE table_schema = '{schema}' "
-    "AND table_name = '{table}' AND index_type = 'BTREE'"
-)
 FREE_SOME = "free some space (dbcluster cache lists what you can remove)"
 WAYS_OUT = f"{FREE_SOME}, or set DBCLUSTER_DATA_DIR to a directory on another disk"
 
@@ -364,7 +361,9 @@ def check(workload: HasDataSet, cluster: Cluster) -> None:
 
 
 def read_whole(clusters: Sequence[Cluster], tables: Sequence[str], progress: Report) -> None:
-    """Read every index of these tables (``schema.table``) once on each server, so that the caches have them.
+    """Read every index of these tables once on each server, so that the caches have them.
+
+    tables: as SQL needs them, with their schema.
 
     All servers read at once: a server in a guest reads with one CPU and would leave the other CPUs idle.
     """
@@ -373,9 +372,8 @@ def read_whole(clusters: Sequence[Cluster], tables: Sequence[str], progress: Rep
 
     def read(node: Node) -> None:
         for table in tables:
-            schema, name = table.split(".")
-            for (index,) in node.query(INDEXES.format(schema=schema, table=name)):
-                node.query(f"SELECT COUNT(*) FROM {table} FORCE INDEX (`{index}`)", wait.SLOW_SECONDS)
+            for index in table_rows.indexes(node, table):
+                node.query(f"SELECT COUNT(*) FROM {table} FORCE INDEX ({index})", wait.SLOW_SECONDS)
 
     with wait.threads(len(nodes)) as reading:
         list(reading.map(read, nodes))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.node import Node
 
 TABLE = "dbcluster_schema"
+COLUMNS = "version INT PRIMARY KEY, scale VARCHAR(1000) CHARACTER SET utf8mb4 NOT NULL"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +30,9 @@ class SchemaMark:
     def write(self, node: Node) -> None:
         """Mark the tables as complete. Call it after everything is loaded."""
         node.query(f"DROP TABLE IF EXISTS {self.schema}.{TABLE}")
-        node.query(f"CREATE TABLE {self.schema}.{TABLE} (version INT PRIMARY KEY, scale VARCHAR(200) NOT NULL)")
-        node.query(f"INSERT INTO {self.schema}.{TABLE} VALUES ({self.version}, '{self.scale}')")
+        node.query(f"CREATE TABLE {self.schema}.{TABLE} ({COLUMNS})")
+        scale = f"_utf8mb4 X'{self.scale.encode().hex()}'"  # it may have the name of a user's directory
+        node.query(f"INSERT INTO {self.schema}.{TABLE} VALUES ({self.version}, {scale})")
 
     def stands(self, node: Node) -> bool:
         """Whether the schema has this mark; False if the schema is missing, incomplete, or of another scale.

@@ -74,6 +74,16 @@ def test_a_digest_is_that_of_the_rows(node):
     assert table_rows.rows_digest(node, "`digested`.nothing") is None
 
 
+@pytest.mark.parametrize("name", ["order-items", "o'b", "a.b", "v``w", "back\\slash"])
+def test_indexes_of_a_table_with_any_name_are_found(node, name):
+    """Their names and that of the table are as SQL needs them."""
+    table = f"`digested`.`{name}`"
+    node.query(f"CREATE TABLE {table} (id INT PRIMARY KEY, n INT, KEY `by-n` (n))")
+
+    assert sorted(table_rows.indexes(node, table)) == ["`PRIMARY`", "`by-n`"]
+    assert [node.query(f"SELECT COUNT(*) FROM {table} FORCE INDEX ({one})") for one in table_rows.indexes(node, table)]
+
+
 def test_computed_columns_are_not_written(node):
     """A column with a default is."""
     assert table_rows.written_columns(node, "`digested`.t") == ["id", "n", "a", "b", "c", "d", "e", "f", "made", "o'b"]
