@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -16,10 +17,10 @@ from typing import Annotated
 
 import msgspec
 
+from pytest_dbcluster.hosts import supervisor
 from pytest_dbcluster.system import owned_files
 
 FILE = "cleanup.json"
-SECONDS = 60.0  # timeout of each command
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +32,9 @@ class Command:
 
     environment: Mapping[str, str]
     """Variables to add to the environment of the process that runs the command."""
+
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=3600)] = supervisor.AFTER_SECONDS
+    """Its timeout."""
 
 
 def record(directory: Path, command: Command) -> None:
@@ -56,8 +60,8 @@ def exists(directory: Path) -> bool:
     return os.path.lexists(directory / FILE)
 
 
-def run(directory: Path, seconds: float = SECONDS) -> None:
-    """Run the commands of the run in this directory, each with a timeout of ``seconds``.
+def run(directory: Path, seconds: float = math.inf) -> None:
+    """Run the commands of the run in this directory, each until its timeout, or for at most ``seconds``.
 
     The output is discarded. A command that fails and a missing program are not errors.
     """
@@ -70,6 +74,6 @@ def run(directory: Path, seconds: float = SECONDS) -> None:
                 stdin=quiet,
                 stdout=quiet,
                 stderr=quiet,
-                timeout=seconds,
+                timeout=min(seconds, command.seconds),
                 check=False,
             )

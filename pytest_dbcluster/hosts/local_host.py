@@ -41,7 +41,7 @@ class SupervisorClient:
         self.started: set[int] = set()  # process ids of its programs
         self._closed = self._died = False
         self._sent = 0
-        self._after = 0  # number of clean-up commands of the supervisor
+        self._after = 0.0  # timeouts of the clean-up commands of the supervisor, in seconds
         # Several threads send requests. A signal handler may send one while its thread waits for an answer.
         self._asking = threading.RLock()
         self._files, theirs = socket.socketpair()
@@ -71,7 +71,7 @@ class SupervisorClient:
     def _gone(self) -> str:
         return f"the supervisor of the local servers (pid {self._process.pid}) is gone; its servers ended with it"
 
-    def ask(self, do: str, files: Sequence[int] = (), **what: object) -> dict[str, Any]:
+    def ask(self, do: str, files: Sequence[int] = (), **what: Any) -> dict[str, Any]:
         """Send one request and return its answer. ``files``: descriptors of our open files to send with the request.
 
         Raises ProvisionError with the error text of the supervisor.
@@ -93,7 +93,7 @@ class SupervisorClient:
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise ProvisionError(f"could not {do} {what.get('argv', what)}: {answer['error']}")
-        self._after += do == "after"
+        self._after += what["seconds"] if do == "after" else 0
         if do == "spawn":
             self.started.add(answer["pid"])
         return answer
@@ -111,7 +111,7 @@ class SupervisorClient:
         if self._process.stdin and not self._process.stdin.closed:
             with contextlib.suppress(BrokenPipeError):  # the supervisor was killed before it read the last request
                 self._process.stdin.close()
-        limit = self._after * supervisor.AFTER_SECONDS + supervisor.CLEAN_SECONDS + SLACK_SECONDS
+        limit = self._after + supervisor.CLEAN_SECONDS + SLACK_SECONDS
         try:
             self._process.wait(limit)
         except subprocess.TimeoutExpired:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.formatting import file_name
-from pytest_dbcluster.hosts import cleanup, runs
+from pytest_dbcluster.hosts import cleanup, runs, supervisor
 from pytest_dbcluster.hosts.local_host import OTHER_DIRECTORY, LocalHost, SupervisorClient
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.network import node_names
@@ -77,19 +77,21 @@ class LocalRun:
             for directory in cgroups.record(self.directory, host.group):
                 client.ask("own_group", group=str(directory))
 
-    def clean_up_by(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
+    def clean_up_by(
+        self, argv: Sequence[str], environment: Mapping[str, str], seconds: float = supervisor.AFTER_SECONDS
+    ) -> None:
         """Register a command that runs at the end of the run, after its programs have ended.
 
-        ``environment``: additional variables; they are written to a file that only this user can read.
-        Raises ProvisionError.
+        ``environment``: additional variables; they are written to a file that only this user can read. seconds: its
+        timeout. Raises ProvisionError.
         """
-        client = self.client
+        client, command = self.client, cleanup.Command(argv, environment, seconds)
         try:
             with self._acquiring:
-                cleanup.record(self.directory, cleanup.Command(argv, environment))
+                cleanup.record(self.directory, command)
         except OSError as error:
             raise self._unwritable(error) from None
-        client.ask("after", argv=list(argv), environment={**os.environ, **environment})
+        _register(client, command)
 
     def note_test(self, test: str) -> None:
         """Note the test that the run measures, for ``dbcluster ps``; empty for none."""
@@ -155,10 +157,15 @@ class LocalRun:
         for group in cgroups.recorded_groups(self.directory):
             client.ask("own_group", group=str(group))
         for command in cleanup.read_commands(self.directory):
-            client.ask("after", argv=list(command.argv), environment={**os.environ, **command.environment})
+            _register(client, command)
 
     def _unwritable(self, error: OSError) -> ProvisionError:
         return ProvisionError(f"cannot keep data in {self.directory.parent}: {error.strerror}; {OTHER_DIRECTORY}")
+
+
+def _register(client: SupervisorClient, command: cleanup.Command) -> None:
+    environment = {**os.environ, **command.environment}
+    client.ask("after", argv=list(command.argv), environment=environment, seconds=command.seconds)
 
 
 class LocalRunProvisioner(Provisioner):

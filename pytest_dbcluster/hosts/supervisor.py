@@ -29,7 +29,8 @@ from typing import Any
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 RUN_VARIABLE = "DBCLUSTER_RUN"
 CLEAN_SECONDS = 10  # maximum time for the removal of directories and control groups
-AFTER_SECONDS = 60  # timeout of each clean-up command
+AFTER_SECONDS = 60.0  # usual timeout of a clean-up command
+END_SECONDS = 60  # maximum time for the end of all killed children
 # Some programs allocate an entry for each allowed file, and the hard limit may be a thousand million.
 MAX_FILES = 65_536
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -63,7 +64,7 @@ class Supervisor:
         self.keep = False
         self.children: dict[int, subprocess.Popen[bytes]] = {}
         self.directories: list[str] = []
-        self.commands: list[tuple[list[str], dict[str, str]]] = []
+        self.commands: list[tuple[list[str], dict[str, str], float]] = []
         self.groups: list[str] = []
 
     def spawn(
@@ -122,9 +123,9 @@ class Supervisor:
         self.directories.append(directory)
         return {}
 
-    def after(self, argv: list[str], environment: dict[str, str]) -> dict[str, Any]:
-        """Run this command when the owner ends, after the end of every child."""
-        self.commands.append((argv, environment))
+    def after(self, argv: list[str], environment: dict[str, str], seconds: float) -> dict[str, Any]:
+        """Run this command when the owner ends, after the end of every child. seconds: its timeout."""
+        self.commands.append((argv, environment, seconds))
         return {}
 
     def own_group(self, group: str) -> dict[str, Any]:
@@ -146,13 +147,15 @@ class Supervisor:
             if child.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
+        limit = time.monotonic() + END_SECONDS
         for child in self.children.values():
-            child.wait()
-        for argv, environment in self.commands:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it waits for a disk that does not answer
+                child.wait(max(0.0, limit - time.monotonic()))
+        for argv, environment, seconds in self.commands:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 quiet = subprocess.DEVNULL
                 subprocess.run(
-                    argv, env=environment, stdin=quiet, stdout=quiet, stderr=quiet, timeout=AFTER_SECONDS, check=False
+                    argv, env=environment, stdin=quiet, stdout=quiet, stderr=quiet, timeout=seconds, check=False
                 )
         limit = time.monotonic() + CLEAN_SECONDS
         # A child's program in another session has the mark too, and may still write files.

@@ -71,6 +71,19 @@ def test_commands_that_fail_are_no_error(run, tmp_path):
     assert time.monotonic() - began < 30
 
 
+def test_a_command_may_have_another_timeout(run, tmp_path):
+    """What frees resources of a cloud takes minutes."""
+    cleanup.record(run, Command(["sh", "-c", 'sleep 60; touch "$WHERE"'], {"WHERE": str(tmp_path / "late")}, 0.2))
+    cleanup.record(run, touching(tmp_path / "last"))
+    began = time.monotonic()
+
+    cleanup.run(run)
+
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["last"]
+    assert time.monotonic() - began < 30
+    assert Command(["true"], {}).seconds == 60
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -173,7 +186,7 @@ def test_a_run_records_what_its_supervisor_runs(data, tmp_path, monkeypatch):
     run = LocalRun()
     script = 'echo "$SECRET, $WORD" >"$WHERE"'
     command = Command(["sh", "-c", script], {"WORD": "added", "WHERE": str(tmp_path / "said")})
-    run.clean_up_by(command.argv, command.environment)
+    run.clean_up_by(command.argv, command.environment, command.seconds)
     text = (run.directory / cleanup.FILE).read_text()
     found = cleanup.read_commands(run.directory)
     run.close()

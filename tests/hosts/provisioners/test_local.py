@@ -176,11 +176,12 @@ def test_a_dead_supervisor_is_said_with_its_servers(host):
 def test_the_end_has_as_long_as_its_commands_may_take(host, local, monkeypatch):
     """Beyond that it is said, once, and the ports are given back; the supervisor goes on with what it has to end."""
     client, port = host._client, host.port(3306)
-    monkeypatch.setattr(supervisor, "AFTER_SECONDS", 0.2)
     monkeypatch.setattr(supervisor, "CLEAN_SECONDS", 0)
     monkeypatch.setattr(local_host, "SLACK_SECONDS", 0.1)
     for seconds in ("0.3", "1"):
-        client.ask("after", argv=["sleep", seconds], environment=dict(os.environ))
+        client.ask("after", argv=["sleep", seconds], environment=dict(os.environ), seconds=60.0)
+    assert client._after == 120
+    monkeypatch.setattr(client, "_after", 0.4)
     process = client._process
 
     with pytest.raises(ProvisionError) as caught:

@@ -30,7 +30,7 @@ from pytest_dbcluster.hosts.provisioners.ec2.hardware.of_run import Hardware
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
 from pytest_dbcluster.hosts.provisioners.ec2.money.spending import Spending, cost_of
 from pytest_dbcluster.hosts.provisioners.ec2.plan import LOAD, Image, Plan
-from pytest_dbcluster.hosts.provisioners.ec2.reaper import INSTANCES, Reaped, Reaper
+from pytest_dbcluster.hosts.provisioners.ec2.reaper import INSTANCES, SECONDS, Reaped, Reaper
 from pytest_dbcluster.hosts.provisioners.ec2.settings import PLACE, ZONE, EC2Settings
 from pytest_dbcluster.hosts.provisioners.ec2.tags import name
 from pytest_dbcluster.hosts.provisioners.ec2.user_data import DIRECTORY, HostKey, Written
@@ -47,6 +47,7 @@ READY_SECONDS = 900.0 + user_data.WRITE_SECONDS  # timeout for an instance to bo
 GROW_SECONDS = 300.0
 CLUSTER_BYTES = 2**30  # free space for a new server with its logs, on a volume that can grow
 ASK_SECONDS = 60  # timeout of one check whether it has
+CALLS_SECONDS = 60.0  # of a reaper, beside the time that AWS takes for the end of its resources
 POLL_SECONDS = 3.0
 SPOT_SECONDS = 10.0  # between two checks whether AWS interrupts spot instances
 NO_COST = "--db-provisioner ec2 launches nothing without a maximum cost: --db-max-cost USD, such as --db-max-cost 2"
@@ -244,7 +245,8 @@ class Ec2Provisioner(SshProvisioner):
             return
         command = [sys.executable, "-P", "-m", CLI, "reap", "--provisioner", "ec2", "--run", self.run_id]
         package = str(Path(registry.__file__).parents[1])
-        self._run.clean_up_by(command, {"AWS_DEFAULT_REGION": account.region, "PYTHONPATH": package})
+        environment = {"AWS_DEFAULT_REGION": account.region, "PYTHONPATH": package}
+        self._run.clean_up_by(command, environment, seconds=SECONDS + CALLS_SECONDS)
         self._cleaned = True
 
     def _by_name(self, instances: Sequence[Instance]) -> dict[str, Instance]:

@@ -56,7 +56,9 @@ def aws(quick, empty_account, monkeypatch):
     """An account whose instances are names. The supervisor of a run starts no reaper for them, which takes a second."""
     empty_account.clear()
     clean_up_by = LocalRun.clean_up_by
-    monkeypatch.setattr(LocalRun, "clean_up_by", lambda run, argv, environment: clean_up_by(run, ["true"], environment))
+    monkeypatch.setattr(
+        LocalRun, "clean_up_by", lambda run, argv, environment, seconds: clean_up_by(run, ["true"], environment)
+    )
     with in_environment(empty_account):
         yield empty_account
 

@@ -20,7 +20,9 @@ def test_what_ends_a_killed_run_looks_in_the_region_of_the_zone(monkeypatch, tmp
         monkeypatch.setenv("AWS_DEFAULT_REGION", usual)
     provisioner = Ec2Provisioner(settings=EC2Settings.parse(max_cost="1", zones=["eu-central-1a"]))
     given = {}
-    monkeypatch.setattr(provisioner._run, "clean_up_by", lambda command, environment: given.update(environment))
+    monkeypatch.setattr(
+        provisioner._run, "clean_up_by", lambda command, environment, seconds: given.update(environment)
+    )
     provisioner._clean_up_later(Account("eu-central-1"))
     for name, value in given.items():
         monkeypatch.setenv(name, value)
