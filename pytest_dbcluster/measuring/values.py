@@ -75,7 +75,10 @@ class Values:
         return dataclasses.replace(pairs, openings=self.blocks.openings, void=void, rounding=rounding)
 
     def trial(self, metric: str) -> FactorialTrial:
-        """All rounds of a measurement of options with their levels. Raises ConfigError as ``values_above_zero`` does."""
+        """All rounds of a measurement of options with their levels.
+
+        Raises TooFewOperations as ``metrics.values_above_zero`` does.
+        """
         blocks = self.blocks
         assert isinstance(blocks, LevelBlocks)
         rounds = blocks.in_order

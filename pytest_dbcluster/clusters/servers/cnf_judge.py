@@ -35,7 +35,7 @@ PRINT_DEFAULTS = "my_print_defaults"
 PLUGINS = ("plugin_load", "plugin_load_add")
 CLOSE = 0.84  # names with a higher similarity are probably misspellings
 MOST_REFUSED = 20  # values that a server refuses; each run of its --help finds one
-SECRET = re.compile(r"password|passwd|auth|secret", re.IGNORECASE)
+SECRET = re.compile(r"password|passwd|auth|secret|token", re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True)

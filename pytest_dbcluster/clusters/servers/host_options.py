@@ -36,8 +36,8 @@ _PLACE = frozenset(
     """.split()  # noqa: SIM905  (a list of sixty quoted words is no easier to read)
 )
 _PLACE_PREFIXES = (
-    "admin_ssl_", "admin_tls_", "feedback_", "file_key_management_", "group_replication_ip_", "keyring_", "mysqlx_",
-    "server_audit_syslog_", "syseventlog_", "wsrep_sst_",
+    "admin_ssl_", "admin_tls_", "aws_key_management_", "feedback_", "file_key_management_", "group_replication_ip_",
+    "hashicorp_key_management_", "keyring_", "mysqlx_", "server_audit_syslog_", "syseventlog_", "wsrep_sst_",
 )  # fmt: skip
 _KNOWN = OURS | _PLACE | path_options.LEFT_OUT
 # Values that send a server's audit records to the log of the machine.

@@ -11,6 +11,7 @@ from pytest_dbcluster.clusters.servers.cnf_judge import instead, judge_file, val
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.releases import find
+from tests.support.facts import missing
 
 
 @pytest.fixture
@@ -221,6 +222,15 @@ def test_a_file_that_the_release_reads_otherwise_is_refused(judge, monkeypatch):
         judge("mysql", "[mysqld]\nsync_binlog=1\nwsrep_sst_auth=me\n")
     assert "mysql:9.7 reads option 2 as --wsrep_sst_auth=..., " in str(caught.value)
     assert "(my.cnf:3)" in str(caught.value)
+
+
+def test_the_value_of_an_unknown_token_is_not_shown(judge):
+    """A plugin that the release lacks may have such an option."""
+    with pytest.raises(ConfigError) as caught:
+        judge("mariadb", "[mysqld]\nvault_token=s.1a2b3c\n")
+
+    assert missing(str(caught.value), "my.cnf:2", "vault_token=...") == []
+    assert "s.1a2b3c" not in str(caught.value)
 
 
 def test_a_file_is_judged_once(judge, tmp_path, mariadb, provisioner, monkeypatch):

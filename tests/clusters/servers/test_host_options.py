@@ -13,7 +13,7 @@ from pytest_dbcluster.clusters.servers.host_options import of_host
     datadir port socket user pid_file bind_address server_id tmpdir plugin_dir log_error wsrep_cluster_name
     wsrep_cluster_address wsrep_node_address wsrep_sst_auth wsrep_sst_method skip_networking require_secure_transport
     read_only super_read_only skip_grant_tables report_host loose_mysqlx_port skip_ssl ssl_ca
-    skip_slave_start extra_port
+    skip_slave_start extra_port hashicorp_key_management_token loose_aws_key_management_region
     """.split(),  # noqa: SIM905
 )
 def test_what_concerns_the_host_is_known(name):
