@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
 import hashlib
@@ -26,10 +25,7 @@ DIGITS = 10
 LARGE = 256 * 2**20  # bytes
 BYTES_A_ROW, GROWTH = 150, 2  # estimates: of a generated row, and of a table over its file
 PACKED = 5  # estimate: bytes of rows over those of a compressed file
-DIALECTS: Mapping[str, Mapping[str, object]] = {
-    ".csv": {"delimiter": ","},
-    ".tsv": {"delimiter": "\t", "quoting": csv.QUOTE_NONE},
-}
+ENDINGS = (CSV, TSV) = ".csv", ".tsv"  # of files of data
 Signature = tuple[tuple[str, int, int], ...]
 
 
@@ -46,8 +42,8 @@ class TableFile:
     table: str
     """Name of the table."""
 
-    dialect: Mapping[str, object]
-    """Arguments of ``csv.reader`` for the format of the file."""
+    tabs: bool
+    """Whether tabs separate its values, with the escapes of ``mysqldump --tab``; False for CSV."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,9 +101,9 @@ class SQLDirectory:
     def _table_file(self, path: Path, shown: str) -> TableFile:
         name = compression.plain_name(path.name)
         ending = Path(name).suffix
-        if ending not in DIALECTS:
+        if ending not in ENDINGS:
             raise ConfigError(f"{shown}: files of data are TABLE.csv or TABLE.tsv, also with .gz or .zst")
-        return TableFile(path, shown, name.removesuffix(ending), DIALECTS[ending])
+        return TableFile(path, shown, name.removesuffix(ending), ending == TSV)
 
     def require_table(self, place: str, table: str) -> None:
         """Raise ConfigError, with ``place`` first, for a table that the schema does not make."""
@@ -258,7 +254,7 @@ def _refuse_unknown_tables(found: SQLDirectory) -> None:
         f"the data come from {said.data}" if said.data_are_sql else f"move it to {found.name}/{said.data or 'data'}/"
     )
     for path in sorted(found.path.iterdir()):
-        if Path(compression.plain_name(path.name)).suffix in DIALECTS and path.is_file():
+        if Path(compression.plain_name(path.name)).suffix in ENDINGS and path.is_file():
             raise ConfigError(f"{found.name}/{path.name}: nothing would load this file; {place}")
     for file in found.table_files:
         found.require_table(file.shown, file.table)

@@ -6,7 +6,6 @@ the file and the line.
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -15,19 +14,15 @@ from pathlib import Path
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.workloads.sql import compression, dump, schema
 from pytest_dbcluster.workloads.sql.directory import SQLDirectory, TableFile
 from pytest_dbcluster.workloads.sql.language.lexer import SQLText
-from pytest_dbcluster.workloads.sql.rows import generated_rows
-from pytest_dbcluster.workloads.sql.rows.numbered_values import text_literal
+from pytest_dbcluster.workloads.sql.rows import file_rows, generated_rows
+from pytest_dbcluster.workloads.sql.rows.file_rows import Row
 from pytest_dbcluster.workloads.sql.statement_stream import FileStatement, StatementStream
 
 MOST_BYTES = 512 * 1024  # of one INSERT; every release accepts 1 MiB
 MOST_ROWS = 5000
-NULL = r"\N"
-SEPARATOR = "\x1f"  # between the values of a row while all of them get quotes
-ESCAPED = {"b": "\b", "n": "\n", "r": "\r", "t": "\t", "0": "\0", "Z": "\x1a"}
 AT_ROW = re.compile(r"at row (\d+)")
 # Without foreign keys, files may come in any order. Unique keys are checked: MariaDB would report a row that is there
 # twice only as a failed COMMIT.
@@ -155,10 +150,9 @@ class Loader:
         columns = self._columns(file.table)
         with (
             compression.open_bytes(file.path, file.shown) as content,
-            io.TextIOWrapper(content, encoding="utf-8", newline="") as text,
+            io.TextIOWrapper(content, encoding="utf-8", newline="\n" if file.tabs else "") as text,
         ):
-            reader = csv.reader(text, strict=True, **file.dialect)  # type: ignore[arg-type]
-            rows = _with_line_numbers(reader, file.shown)
+            rows = file_rows.read(text, file.shown, tabs=file.tabs)
             first = next(rows, None)
             if first is None:
                 raise ConfigError(f"{file.shown}: there is no row in this file")
@@ -168,8 +162,9 @@ class Loader:
                 columns = [known[name] for name in names]
             else:
                 rows = _chain(first, rows)
-            escaped = file.dialect["delimiter"] == "\t"
-            self._insert(file.table, columns, _literals(rows, columns, file.shown, escaped), file.shown)
+            self._insert(
+                file.table, columns, file_rows.literals(rows, columns, file.shown, escaped=file.tabs), file.shown
+            )
 
     def _insert(self, table: str, columns: Sequence[str], rows: Iterable[tuple[int | None, str]], shown: str) -> None:
         """Insert rows, each with its line in a file; a row is SQL text with commas between its values."""
@@ -199,49 +194,6 @@ class Loader:
             raise ConfigError(f"{place}: the rows do not fit the table: error {error.number}: {error.reason}") from None
 
 
-def _with_line_numbers(reader: Iterator[list[str]], shown: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a file, each with its line."""
-    line = 1
-    while True:
-        try:
-            row = next(reader, None)
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise ConfigError(f"{shown}:{line}: {error}") from None
-        if row is None:
-            return
-        begun, line = line, reader.line_num + 1  # type: ignore[attr-defined]
-        if row:
-            yield begun, row
-
-
-def _chain(first: tuple[int, list[str]], rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+def _chain(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
     yield first
     yield from rows
-
-
-def _literals(
-    rows: Iterator[tuple[int, list[str]]], columns: Sequence[str], shown: str, escaped: bool
-) -> Iterator[tuple[int, str]]:
-    """The rows as SQL text, each with its line."""
-    commas = len(columns) - 1
-    for line, row in rows:
-        if len(row) != len(columns):
-            raise ConfigError(
-                f"{shown}:{line}: {quantity(len(row), 'value')}, and {quantity(len(columns), 'column')} "
-                f"({', '.join(columns)})"
-            )
-        joined = SEPARATOR.join(row)
-        if joined.count(SEPARATOR) == commas and "\\" not in joined and "\0" not in joined:
-            # As _literal writes it, for all values at once.
-            yield line, "'" + joined.replace("'", "''").replace(SEPARATOR, "','") + "'"
-        else:
-            yield line, ",".join([_literal(value, escaped) for value in row])
-
-
-def _literal(value: str, escaped: bool) -> str:
-    """A value of a file as SQL text. escaped: whether a backslash begins an escape, as in files of mysqldump --tab."""
-    if value == NULL:
-        return "NULL"
-    if escaped and "\\" in value:
-        value = re.sub(r"\\(.)", lambda match: ESCAPED.get(match[1], match[1]), value, flags=re.DOTALL)
-    return text_literal(value)

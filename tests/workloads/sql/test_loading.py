@@ -38,6 +38,7 @@ def stored(setting, files):
         ("names.csv", '1,Ann,2020-01-31,1.5\n\n2,"Bo, ""B""\n",\\N,\\N\n3,,\\N,0\n'),
         ("names.csv", 'SCORE,id,name\n1.5,1,Ann\n\\N,2,"Bo, ""B""\n"\n0,3,\n'),
         ("names.tsv", '1\tAnn\t2020-01-31\t1.5\r\n2\tBo, "B"\\n\t\\N\t\\N\r\n3\t\t\\N\t0\r\n'),
+        ("names.tsv", '1\tAnn\t2020-01-31\t1.5\n2\tBo, "B"\\\n\t\\N\t\\N\n3\t\t\\N\t0\n'),
     ],
 )
 def test_rows_of_files_are_those_of_the_table(stored, name, text):
