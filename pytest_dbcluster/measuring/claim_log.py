@@ -69,9 +69,15 @@ class ClaimLog:
         if not answer.asserted:
             answer.report()
 
+    def take_over(self, answer: Answer) -> None:
+        """Keep an answer of an earlier run, which reports itself when its test reads it; a comparison does so now."""
+        self.answers.append(answer)
+        if not answer.asserted:
+            answer.report()
+
     def report_unread(self) -> None:
         """Report the answers that the test has not read, as comparisons: the body of the test has ended."""
         for answer in self.answers:
-            if answer.reported:
-                answer.reported = None
-                self.report(dataclasses.replace(answer, asserted=False))
+            report, answer.reported = answer.reported, None
+            if report:
+                report(dataclasses.replace(answer, asserted=False))

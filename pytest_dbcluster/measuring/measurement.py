@@ -124,7 +124,7 @@ class Measurement:
         """
         answer = self.recall(question)
         if answer is not None:
-            self.claims.answers.append(answer)
+            self.claims.take_over(answer)
             known = self.values.taken_over
             longer = (one for one in answer.variants if len(one.rounds) > len(known.get(one.number, ())))
             known |= {variant.number: variant.rounds for variant in longer}

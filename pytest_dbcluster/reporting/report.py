@@ -151,7 +151,7 @@ class Report(Sink):
         self._earlier.outdated[key] = list(changed)
         self.records = [other for other in self.records if other is not before]
         self._results.rewrite(schema.CLAIMS, lambda line: None if key_of_line(line) == key else line)
-        self._reporter.line(f"measured again ({', '.join(changed)} changed): {before.text} ({before.load})")
+        self._reporter.line(f"no longer valid ({', '.join(changed)} changed): {before.text} ({before.load})")
 
     def _settle_earlier(self) -> list[str]:
         """Give answers the names of the tests that took them over; return lines about all answers."""

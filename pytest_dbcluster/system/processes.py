@@ -180,4 +180,4 @@ def marked(name: re.Match[str]) -> tuple[int, float, int | None]:
 def is_orphaned(path: Path) -> bool:
     """Whether a path's name ends with the ``mark`` of an ended process; False for a name without a mark."""
     found = re.search(rf"-{MARK.pattern}$", path.name)
-    return bool(found) and not is_running(*marked(found))
+    return found is not None and not is_running(*marked(found))

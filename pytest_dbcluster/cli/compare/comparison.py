@@ -147,11 +147,11 @@ class ComparisonResults:
             record = claim_record(answer, None, recall.asked, time.monotonic() - began)
             record = dataclasses.replace(record, depends_on=recall.of_answer(answer))
             with span("chart"):
-                self.add(record, recall.source.timeline(schema.claim_rounds(record)))
+                self.claim(record, recall.source.timeline(schema.claim_rounds(record)))
 
         return record_answer
 
-    def add(self, record: ClaimRecord, timeline: str = "") -> None:
+    def claim(self, record: ClaimRecord, timeline: str = "") -> None:
         """Write one answer. timeline: its samples of every second as CSV."""
         self._recorder.note_record(record.test, record.release)
         self._results.add(record, timeline)
@@ -172,7 +172,7 @@ class ComparisonResults:
         before = self._earlier.answers[key]
         self.records = [record for record in self.records if record is not before]
         self._results.rewrite(schema.CLAIMS, lambda line: None if key_of_line(line) == key else line)
-        self.line(f"measured again ({', '.join(changed)} changed): {before.text} ({before.load})")
+        self.line(f"no longer valid ({', '.join(changed)} changed): {before.text} ({before.load})")
 
     def rate_of_tail(self, workload: OpenLoop, test: str, asked: ArrivalRate) -> ArrivalRate | None:
         """The rate with which the earlier comparison began its answer about p95; None without such an answer.

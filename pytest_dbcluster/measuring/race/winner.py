@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.race.standing import Standing
 from pytest_dbcluster.measuring.answer import Answer
+
+ANOTHER = re.compile(r"the test names \S+, but \S+ wins: ")
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -26,8 +29,13 @@ class Winner:
     @property
     def name(self) -> str:
         """The short name of the winner. Raises Inconclusive if the race has none."""
-        assert self._claim(Outcome.HOLDS, self.answer.verdict.reason)
+        assert self._claim(Outcome.HOLDS, self._why)
         return self.standings[0].name
+
+    @property
+    def _why(self) -> str:
+        """Why the winner wins. An answer of an earlier run may say first that its test named another variant."""
+        return ANOTHER.sub("", self.answer.verdict.reason)
 
     @property
     def standings(self) -> Sequence[Standing]:
@@ -53,8 +61,8 @@ class Winner:
         if name not in names:
             raise registry.unknown("variant of the race", name, names)
         if name == names[0]:
-            return self._claim(Outcome.HOLDS, self.answer.verdict.reason)
-        return self._claim(Outcome.FAILS, f"the test names {name}, but {names[0]} wins")
+            return self._claim(Outcome.HOLDS, self._why)
+        return self._claim(Outcome.FAILS, f"the test names {name}, but {names[0]} wins: {self._why}")
 
     def _claim(self, outcome: Outcome, reason: str) -> Answer:
         """The answer with this outcome; without a winner as it is. One that was read was reported, so it stays."""

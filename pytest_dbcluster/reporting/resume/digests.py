@@ -19,8 +19,9 @@ from pytest_dbcluster.reporting.history.entry import machine_key
 ROUNDS = "number of rounds"  # a part of what an interrupted answer depends on
 LENGTH = 16  # characters of a hash
 # The parts, as messages name them.
-CLAIM, VALUES, CLUSTERS, RELEASE, LOAD, OPTIONS, MACHINE = (
+CLAIM, ASSERTED, VALUES, CLUSTERS, RELEASE, LOAD, OPTIONS, MACHINE = (
     "its margin or metric",
+    "what the test asserts",
     "its values or metric",
     "its clusters or their my.cnf",
     "its release",
@@ -55,7 +56,7 @@ def digests(
     """
     claim = question.claim
     share = (claim.share,) if claim.share != 0.5 else ()
-    asked = {CLAIM: _digest(claim.kind, claim.margin, *share, question.metric, question.asserted)}
+    asked = {CLAIM: _digest(claim.kind, claim.margin, *share, question.metric)}
     return asked | _digests_of_measurement(variants, loads, conditions, instances)
 
 

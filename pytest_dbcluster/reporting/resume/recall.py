@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -16,12 +17,22 @@ from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.reporting.documents.claim_id import claim_id
 from pytest_dbcluster.reporting.recording import SHARED, Asked, releases
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
-from pytest_dbcluster.reporting.resume.digests import ROUNDS, Conditions, changed_parts, digests, digests_of_curve
+from pytest_dbcluster.reporting.resume.digests import (
+    ASSERTED,
+    ROUNDS,
+    Conditions,
+    changed_parts,
+    digests,
+    digests_of_curve,
+)
 from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, curve_key
 
 
 class AnswerEvents(Protocol):
     """Learns what becomes of earlier answers, as ``sinks.Sink`` does."""
+
+    def claim(self, record: ClaimRecord, timeline: str = "") -> None:
+        """A claim is answered."""
 
     def take_over(self, key: Key, test: str, repeat: str) -> None:
         """A test takes over an answer."""
@@ -87,8 +98,24 @@ class Recall:
             for other in self.earlier.find_outdated(wanted, list(dict.fromkeys(releases)), depends_on):
                 self.report.drop(other, self.earlier.outdated[other])
             return None
-        self.report.take_over(key, self.asked.test, self.asked.repeat)
-        return _answer(self.earlier.answers[key], question, self.source)
+        answer = _answer(self.earlier.answers[key], question, self.source)
+        answer.reported = functools.partial(self._take_over, key)
+        return answer
+
+    def _take_over(self, key: Key, answer: Answer) -> None:
+        """Take over the record of an answer as its test reads it: the test may now assert what it only showed.
+
+        Another outcome comes from a race of which the test now names another winner. Then a new record replaces it.
+        """
+        assert self.earlier
+        before = self.earlier.answers[key]
+        if (answer.asserted, answer.verdict.outcome) == (before.asserted, before.verdict.outcome):
+            self.report.take_over(key, self.asked.test, self.asked.repeat)
+            return
+        now = {name: getattr(answer, name) for name in ("asserted", "verdict", "message")}
+        asked = {"test": self.asked.test, "repeat": self.asked.repeat}
+        self.report.drop(key, [ASSERTED])
+        self.report.claim(dataclasses.replace(before, **now, **asked))
 
 
 def _answer(record: ClaimRecord, question: Question, source: RoundSource) -> Answer:
@@ -106,7 +133,7 @@ def _answer(record: ClaimRecord, question: Question, source: RoundSource) -> Ans
         void=record.void_rounds,
         carry_over=[record.carry_over] * (len(variants) - 1),
         earlier_message=record.message,
-        **{name: getattr(record, name) for name in SHARED},
+        **{name: getattr(record, name) for name in SHARED} | {"asserted": question.asserted},
     )
 
 
