@@ -112,10 +112,10 @@ class Recall:
         if (answer.asserted, answer.verdict.outcome) == (before.asserted, before.verdict.outcome):
             self.report.take_over(key, self.asked.test, self.asked.repeat)
             return
-        now = {name: getattr(answer, name) for name in ("asserted", "verdict", "message")}
-        asked = {"test": self.asked.test, "repeat": self.asked.repeat}
+        now = dataclasses.replace(before, test=self.asked.test, repeat=self.asked.repeat)
+        now = dataclasses.replace(now, asserted=answer.asserted, verdict=answer.verdict, message=answer.message)
         self.report.drop(key, [ASSERTED])
-        self.report.claim(dataclasses.replace(before, **now, **asked))
+        self.report.claim(now)
 
 
 def _answer(record: ClaimRecord, question: Question, source: RoundSource) -> Answer:
