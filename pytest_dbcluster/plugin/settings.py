@@ -167,7 +167,9 @@ class Settings:
         names = option.db_release or [DEFAULT_RELEASE]
         provisioner = option.db_provisioner or DEFAULT_PROVISIONER
         module_of(provisioner)
+        results = root / (DEFAULT_RESULTS if option.db_results is None else option.db_results)
         _check(option)
+        _check_history(option, results)
         elsewhere = remote_arguments(option, provisioner)
         return cls(
             releases=tuple(ReleaseName.parse(name) for name in names),
@@ -179,7 +181,7 @@ class Settings:
             below=_below(option.db_cnf, option.db_cnf_root),
             cnf_root=Path(option.db_cnf_root) if option.db_cnf_root else None,
             fragments=root / "fixtures" / "mycnf",
-            results=root / (DEFAULT_RESULTS if option.db_results is None else option.db_results),
+            results=results,
             max_pairs=option.db_max_pairs,
             budget=_time("--db-budget", option.db_budget) or BUDGETS[option.db_profile],
             event_budget=_time("--db-event-budget", option.db_event_budget) or math.inf,
@@ -272,7 +274,6 @@ def _check(option: Any) -> None:
         raise ConfigError("--db-results: it accepts a directory, such as reports/latest")
     if option.db_trace is not None and not option.db_trace.strip():
         raise ConfigError("--db-trace: it accepts a file, such as trace.json")
-    _check_history(option)
     if option.db_max_pairs > critical_values.LOOKS[-1]:
         raise ConfigError(
             f"--db-max-pairs {option.db_max_pairs}: a claim draws {critical_values.LOOKS[-1]} pairs at most"
@@ -287,12 +288,22 @@ def _time(option: str, text: str | None) -> float | None:
     return seconds
 
 
-def _check_history(option: Any) -> None:
-    """Raise ConfigError for options of the history that contradict each other."""
+def _check_history(option: Any, results: Path) -> None:
+    """Raise ConfigError for options of the history that contradict each other, and for a file that runs remove."""
     if option.db_history is not None and not option.db_history.strip():
         raise ConfigError("--db-history: it accepts a file, such as reports/history.jsonl")
     if option.db_history_strict and option.db_history is None:
         raise ConfigError("--db-history-strict needs --db-history FILE, such as --db-history reports/history.jsonl")
+    if option.db_history is None:
+        return
+    from pytest_dbcluster.reporting import results_directory
+
+    file = Path(os.path.abspath(option.db_history))  # noqa: PTH100  (resolve() would follow links)
+    if results_directory.removes(results, file):
+        raise ConfigError(
+            f"--db-history {option.db_history}: each run removes {file.name} of the results directory {file.parent}; "
+            "choose a file outside of it, such as reports/history.jsonl"
+        )
 
 
 def _below(cnf: str | None, root: str | None) -> CnfFile | None:

@@ -18,6 +18,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import os
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,7 +30,7 @@ from pytest_dbcluster.reporting import rounds_csv, schema
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import curve as curve_chart
 from pytest_dbcluster.reporting.charts import drawing
-from pytest_dbcluster.reporting.documents import json_text, record_documents
+from pytest_dbcluster.reporting.documents import json_text, record_documents, run_document
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import closing, joint_error, layout, matrix
@@ -94,11 +96,30 @@ class ResultFiles:
         return [path for path in (self.rounds, self.ledgers, self.commits, self.chart, self.timeline) if path]
 
 
-def clear(directory: Path) -> None:
-    """Remove the results of an earlier run; other files in the directory stay. Raises OSError."""
+def removes(results: Path, file: Path) -> bool:
+    """Whether a run that writes into ``results``, or into ``results-2`` and so on, removes this file at its start."""
+    place, asked = file.parent, Path(os.path.abspath(results))  # noqa: PTH100  (as in results_lock.take)
+    numbered = place.parent == asked.parent and re.fullmatch(rf"{re.escape(asked.name)}(-[0-9]+)?", place.name)
+    return bool(numbered) and file.name in OURS
+
+
+def foreign_file(directory: Path) -> str:
+    """A file with a name of ours in a directory into which no run has written; empty if there is none."""
+    if any((directory / name).exists() for name in (run_document.FILE, schema.CLAIMS, schema.CURVES)):
+        return ""
+    found = (path for pattern in OURS for path in directory.glob(pattern))
+    return next((str(path.relative_to(directory)) for path in found), "")
+
+
+def clear(directory: Path, *, logs: bool = True) -> None:
+    """Remove the results of an earlier run; other files in the directory stay. Raises OSError.
+
+    logs: also the logs of clusters that failed.
+    """
     for pattern in OURS:
         for path in directory.glob(pattern):
-            path.unlink()
+            if logs or not pattern.startswith(f"{LOGS}/"):
+                path.unlink()
     for depth in (3, 2, 1, 0):
         for path in directory.glob("/".join([LOGS, *["*"] * depth])):
             with contextlib.suppress(OSError):  # a directory with other files stays
@@ -313,7 +334,7 @@ class Results:
             with self.unwritten.note(self.directory / name):
                 (self.directory / name).mkdir(parents=True, exist_ok=True)
         with self.unwritten.note(self.directory):
-            clear(self.directory)
+            clear(self.directory, logs=False)  # this run may have kept some before its first claim
 
     def finish(
         self,

@@ -78,6 +78,7 @@ def take(
                 continue
             line = f"another run writes into {asked}, so the results of this run are in {directory}"
             lock = ResultsLock(directory, line if number > 1 else "", descriptor, made)
+            _refuse_foreign(lock, option)
             _prepare(directory, clear)
         except OSError as error:
             if error.errno not in FULL:
@@ -111,6 +112,15 @@ def _prepare(directory: Path, clear: Sequence[Callable[[Path], None]]) -> None:
         path.mkdir(exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             pass
+
+
+def _refuse_foreign(lock: ResultsLock, option: str) -> None:
+    """Raise ConfigError for a directory with files that a run would remove, although no run has written them."""
+    if named := results_directory.foreign_file(lock.directory):
+        lock.release()
+        raise ConfigError(
+            f"{lock.directory} has {named}, which no run has written; a run would remove it: {_other_directory(option)}"
+        )
 
 
 def _other_directory(option: str) -> str:

@@ -182,6 +182,8 @@ def test_a_command_for_any_machine_has_no_path_of_this_one(options, shown):
     [
         (["--db-history-strict"], "--db-history-strict needs --db-history FILE, such as --db-history reports/history"),
         (["--db-history= "], "--db-history: it accepts a file, such as reports/history.jsonl"),
+        (["--db-results=/r/a", "--db-history=/r/a/history.jsonl"], "--db-history /r/a/history.jsonl: each run removes"),
+        (["--db-results=/r/a", "--db-history=/r/a-2/claims.jsonl"], "--db-history /r/a-2/claims.jsonl: each run"),
     ],
 )
 def test_options_that_make_no_history_are_refused(read, words, said):

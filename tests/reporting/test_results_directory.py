@@ -239,6 +239,16 @@ def test_kept_logs_of_the_run_before_are_removed(tmp_path):
     assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["logs", "logs/mine.txt"]
 
 
+def test_logs_of_this_run_survive_its_first_claim(tmp_path):
+    """The cluster of an earlier test has failed, and its message names them."""
+    node = tmp_path / "logs" / "test_it" / "galera3" / "node1"
+    node.mkdir(parents=True)
+    (node / "error.log").write_text("[ERROR]")
+    results_directory.Results(tmp_path).add(record())
+
+    assert (node / "error.log").read_text() == "[ERROR]"
+
+
 def test_the_summary_is_markdown(tmp_path):
     """The summary has the blocks, the total, the machine and the notes; the terminal gets its path."""
     kept = results_directory.Results(tmp_path)

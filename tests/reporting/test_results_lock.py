@@ -55,6 +55,22 @@ def test_a_killed_run_holds_nothing(tmp_path):
     assert after.directory == tmp_path
 
 
+@pytest.mark.parametrize("name", ["index.html", "summary.md", "charts/sales.svg"])
+def test_files_of_somebody_else_are_not_removed(tmp_path, name):
+    """Without a run, such as in a directory of documents, they are not results, whatever they are called."""
+    (tmp_path / "charts").mkdir()
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(ConfigError) as caught:
+        results_lock.take(tmp_path)
+
+    assert missing(str(caught.value), tmp_path, name, "no run has written", "--db-results DIR") == []
+    assert (tmp_path / name).read_text() == "mine"
+
+    (tmp_path / "run.json").write_text("{}")
+    results_lock.take(tmp_path).release()
+    assert not (tmp_path / name).exists()
+
+
 def test_what_lies_in_the_directory_is_no_lock(tmp_path):
     """Taking and releasing adds the folders of results, and no other file."""
     results_lock.take(tmp_path).release()
