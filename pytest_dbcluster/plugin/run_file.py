@@ -75,9 +75,9 @@ class RunFile:
         """Note a part of a test, and write the file when its teardown has ended.
 
         A failed report whose ``when`` is not a phase comes from a worker that crashed. Messages of workers also have
-        another ``when``, and are not a part of a test.
+        another ``when``, and are not a part of a test. A part that another plugin repeats has another outcome.
         """
-        if report.when not in PHASES and report.outcome != "failed":
+        if (report.when not in PHASES and report.outcome != "failed") or report.outcome not in OF_PYTEST:
             return
         given = dict(report.user_properties)
         if release := given.get(matrix.RELEASE):

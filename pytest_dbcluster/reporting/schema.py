@@ -44,8 +44,11 @@ def claim_line(
     timeline_file: str | None = None,
     commits_file: str | None = None,
 ) -> bytes:
-    """The line of a claim in ``claims.jsonl``, with its line end; files are relative to the results directory."""
-    numbers = _numbers(claim_rounds(record))
+    """The line of a claim in ``claims.jsonl``, with its line end; files are relative to the results directory.
+
+    Without ledgers_file its rounds have no ledger: the file could not be written.
+    """
+    numbers = _numbers(claim_rounds(record)) if ledgers_file else {}
     by_variant = record.rounds.items()
     document = ClaimDocument(
         **fields_of(
@@ -78,8 +81,8 @@ def _baseline_first(record: ClaimRecord) -> tuple[bool, ...]:
 
 
 def curve_line(record: CurveRecord, table_file: str, ledgers_file: str | None) -> bytes:
-    """The line of a curve in ``curves.jsonl``, with its line end; files are relative to the results directory."""
-    numbers = _numbers(curve_rounds(record))
+    """The line of a curve in ``curves.jsonl``, with its line end, as ``claim_line``."""
+    numbers = _numbers(curve_rounds(record)) if ledgers_file else {}
     points = []
     for point in record.points:
         rounds = _round_documents(point.rounds, numbers)

@@ -16,14 +16,18 @@ from tests.support.suites import HOLDS, PLAIN, TIMED, refusal
 RELEASED = "import pytest\n@pytest.mark.releases({})\ndef test_it(measure, db_release):\n    print('on', db_release)\n"
 
 
-@pytest.mark.parametrize("how", ["mark", "option"])
+@pytest.mark.parametrize("how", ["mark", "option", "ini"])
 def test_reruns_until_green_are_refused(run, pytester, how):
     """A wrong verdict would only need to be drawn often enough."""
     if how == "mark":
         result = run("import pytest\n@pytest.mark.flaky\n" + HOLDS, "-o", "markers=flaky: of another plugin")
-    else:
+    elif how == "option":
         pytester.makeconftest("def pytest_addoption(parser):\n    parser.addoption('--reruns', type=int)\n")
         result = run(HOLDS, "--reruns=3")
+    else:
+        pytester.makeconftest("def pytest_addoption(parser):\n    parser.addini('reruns', 'number of reruns')\n")
+        run(HOLDS, "-o", "reruns=0").assert_outcomes(passed=1)
+        result = run(HOLDS, "-o", "reruns=3")
 
     why = ("test_suite.py::test_it: ", "measuring test must not run again", "until it passes")
     assert missing(refusal(result), *why, "remove the flaky mark or --reruns") == []

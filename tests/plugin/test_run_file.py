@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,34 @@ def test_every_test_of_a_run_has_an_outcome(pytester, suite, workers):
     assert "--db-seed=5" in run.command
     assert run.machine.memory > 2**20
     assert run.plugin_version == __version__
+
+
+RERUN = """
+    import pytest
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(item, call):
+        report = yield
+        if item.name == "test_plain" and call.when == "call":
+            item.ihook.pytest_runtest_logreport(report=again(report))
+        return report
+
+    def again(report):
+        import copy
+        twin = copy.copy(report)
+        twin.outcome = "rerun"
+        return twin
+"""
+
+
+def test_a_part_that_another_plugin_repeats_ends_no_run(pytester, suite):
+    """Only its last report counts: pytest-rerunfailures reports those before it as "rerun"."""
+    pytester.makeconftest((pytester.path / "conftest.py").read_text() + textwrap.dedent(RERUN))
+    suite(EVERY)
+    result = pytester.runpytest_inprocess(*WORDS, "-k", "test_plain or test_faster")
+
+    assert result.ret == 0
+    assert outcomes(run_of(pytester)) == {"test_faster": "holds", "test_plain": "passed"}
 
 
 def test_a_test_that_only_shows_claims_nothing(pytester, suite):

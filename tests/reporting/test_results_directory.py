@@ -9,7 +9,7 @@ import pytest
 
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.reporting import results_directory, rounds_csv
+from pytest_dbcluster.reporting import results_directory, rounds_csv, schema
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.recording import Asked, claim_record
@@ -19,6 +19,7 @@ from pytest_dbcluster.rounds.round import RunResult
 from tests.support.outages import series
 from tests.support.pairs import orders
 from tests.support.records import drained, failed, record, undecided
+from tests.support.results import with_counters
 
 NO_PAIR = dataclasses.replace(record().verdict, pairs=0)
 
@@ -237,6 +238,19 @@ def test_kept_logs_of_the_run_before_are_removed(tmp_path):
     results_directory.clear(tmp_path)
 
     assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["logs", "logs/mine.txt"]
+
+
+def test_a_claim_whose_ledgers_could_not_be_written_is_read(tmp_path, monkeypatch):
+    """They need the most space. Its other figures stay, and so do those of the claims after it."""
+    kept = results_directory.Results(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(results_directory.Results, "_write_ledgers", lambda *_: None)
+        kept.add(with_counters(record()))
+    kept.add(with_counters(record(candidate="other")))
+
+    first, second = schema.read_claims(tmp_path)
+    assert [done.outcome.ledger for done in first.rounds["flush_2"]] == [None] * 12
+    assert all(done.outcome.ledger for done in second.rounds["other"])
 
 
 def test_logs_of_this_run_survive_its_first_claim(tmp_path):

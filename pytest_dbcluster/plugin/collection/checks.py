@@ -24,8 +24,9 @@ def refuse(config: pytest.Config, settings: Settings, measuring: Sequence[pytest
     """
     if not __debug__:
         raise ConfigError("python -O removes assert statements, so no test would read a claim: run without -O")
+    reruns = _reruns(config)
     for item in measuring:
-        if item.get_closest_marker("flaky") or getattr(config.option, "reruns", None):
+        if item.get_closest_marker("flaky") or reruns:
             raise ConfigError(
                 f"{item.nodeid}: a measuring test must not run again until it passes; remove the flaky mark or --reruns"
             )
@@ -38,6 +39,16 @@ def refuse(config: pytest.Config, settings: Settings, measuring: Sequence[pytest
         refusals.refuse_equal_tests(measuring, settings.releases[0])
         expected_cost.refuse(settings, [item for item in measuring if not has_skip_mark(item)])
     expected_time.check_marks(measuring)
+
+
+def _reruns(config: pytest.Config) -> bool:
+    """Whether pytest-rerunfailures repeats all tests, by its option or by that of pytest.ini."""
+    if getattr(config.option, "reruns", None):
+        return True
+    try:
+        return str(config.getini("reruns") or "0").strip() != "0"
+    except (KeyError, ValueError):  # the plugin is not there
+        return False
 
 
 def has_skip_mark(item: pytest.Item) -> bool:
