@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_dbcluster.claims.carry_over import CarryOver
-from pytest_dbcluster.claims.claim import Verdict
+from pytest_dbcluster.claims.claim import Outcome, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.race.standing import Standing
 from pytest_dbcluster.measuring.evidence import SpecDocument
@@ -307,6 +307,52 @@ class CurveRecord:
     def variants(self) -> list[str]:
         """Each variant once, in order."""
         return list(dict.fromkeys(point.variant for point in self.points))
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """How a test of this run reads the answer of an earlier run."""
+
+    test: str
+    """The node id of the test."""
+
+    repeat: str
+    """The command that repeats the test."""
+
+    asserted: bool
+    """Whether the test asserts it; an earlier test may have shown it only."""
+
+    outcome: Outcome
+    """Its outcome; the test may name another winner of a race than an earlier test."""
+
+    reason: str
+    """The reason of this outcome."""
+
+    message: str
+    """The message of the answer."""
+
+    def of(self, record: ClaimRecord) -> ClaimRecord:
+        """The record as this test reads it."""
+        verdict = dataclasses.replace(record.verdict, outcome=self.outcome, reason=self.reason)
+        return dataclasses.replace(
+            record,
+            test=self.test,
+            repeat=self.repeat,
+            asserted=self.asserted,
+            verdict=verdict,
+            message=self.message,
+        )
+
+    def changes(self, record: ClaimRecord) -> bool:
+        """Whether the record's line must change: it has another test, or is read otherwise."""
+        before = record.test, record.asserted, record.verdict.outcome
+        return before != (self.test, self.asserted, self.outcome)
+
+    def of_line(self, line: Mapping[str, Any]) -> dict[str, Any]:
+        """The content of the record's line as this test reads it."""
+        verdict = {**line["verdict"], "outcome": self.outcome.value, "reason": self.reason}
+        own = {"test": self.test, "repeat": self.repeat, "asserted": self.asserted, "message": self.message}
+        return {**line, **own, "verdict": verdict}
 
 
 def fields_of(kind: Any, value: object, /, **others: object) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from pytest_dbcluster.reporting.github import step_summary
 from pytest_dbcluster.reporting.history import record_history
 from pytest_dbcluster.reporting.history.entry import entry_of
 from pytest_dbcluster.reporting.page import report_page
-from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord, Reading
 from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.earlier import Key, curve_key_of, curve_key_of_line, key_of_line
@@ -124,18 +124,18 @@ class Report(Sink):
         self.curves.append(record)
         self._note_measured(record)
 
-    def take_over(self, key: Key, test: str, repeat: str) -> None:
+    def take_over(self, key: Key, reading: Reading) -> None:
         """Show an answer of the run that this one continues, and add it to Allure's results."""
-        record = self._take_over(key, test, repeat)
+        record = self._take_over(key, reading)
         if record and self._earlier:
             allure_results.claim(self._config, record, self._earlier.files[key])
 
-    def _take_over(self, key: Key, test: str, repeat: str) -> ClaimRecord | None:
+    def _take_over(self, key: Key, reading: Reading) -> ClaimRecord | None:
         """Show an answer that a test takes over, and return it; None if a test has taken it over already."""
         if self._earlier is None or key in self._earlier.taken:
             return None
         before = self._earlier.answers[key]
-        record = self._earlier.take(key, test, repeat)
+        record = self._earlier.take(key, reading)
         self.records = [record if other is before else other for other in self.records]
         if recorder := run_recorder.of(self._config):
             recorder.take_over(key.test)
@@ -151,14 +151,14 @@ class Report(Sink):
         self._earlier.outdated[key] = list(changed)
         self.records = [other for other in self.records if other is not before]
         self._results.rewrite(schema.CLAIMS, lambda line: None if key_of_line(line) == key else line)
-        self._reporter.line(f"no longer valid ({', '.join(changed)} changed): {before.text} ({before.load})")
+        self._reporter.line(f"measured again ({', '.join(changed)} changed): {before.text} ({before.load})")
 
     def _settle_earlier(self) -> list[str]:
-        """Give answers the names of the tests that took them over; return lines about all answers."""
+        """Write answers as the tests read them that took them over; return lines about all answers."""
         if self._earlier is None:
             return []
-        if self._earlier.has_renamed_tests:
-            self._results.rewrite(schema.CLAIMS, self._earlier.rename)
+        if self._earlier.has_changed_lines:
+            self._results.rewrite(schema.CLAIMS, self._earlier.as_read)
         return self._earlier.lines(self.measured)
 
     def _note_measured(self, record: ClaimRecord | CurveRecord) -> None:
@@ -185,8 +185,8 @@ class Report(Sink):
         elif sent.kind == "claim":
             record = self._add(self._results.adopt(Path(sent.directory), sent.line))
             self._reporter.claim(record, f"[{worker}] ")
-        elif sent.kind == "taken over":
-            self._take_over(Key(sent.test, sent.claim_id), sent.now, sent.repeat)
+        elif sent.kind == "taken over" and sent.reading:
+            self._take_over(Key(sent.test, sent.claim_id), sent.reading)
         elif sent.kind == "kept":
             self._keep(sent.curve, sent.now)
         elif sent.kind == "outdated":

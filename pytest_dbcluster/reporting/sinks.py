@@ -12,7 +12,7 @@ from pytest_dbcluster.measuring.drawing.progress import RoundProgress
 from pytest_dbcluster.reporting import terminal, unwritten
 from pytest_dbcluster.reporting.allure import allure_results
 from pytest_dbcluster.reporting.documents import messages
-from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord, Reading
 from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.earlier import Key, curve_key_of
@@ -49,11 +49,8 @@ class Sink:
     def keep_curve(self, record: CurveRecord, test: str) -> None:
         """Keep a curve of the run that this one continues. test: the node id of its test in this run."""
 
-    def take_over(self, key: Key, test: str, repeat: str) -> None:
-        """Show an answer of the run that this one continues.
-
-        test: the node id of the test that takes it over. repeat: the command that repeats that test.
-        """
+    def take_over(self, key: Key, reading: Reading) -> None:
+        """Show an answer of the run that this one continues, as the test reads it that takes it over."""
 
     def drop(self, key: Key, changed: Sequence[str]) -> None:
         """Drop an answer of the run that this one continues, because what it depends on has changed.
@@ -120,11 +117,11 @@ class Relay(Sink):
         else:  # the disk of the workers' directory is full: the verdict was shown, and the closing table lacks it
             self._send_line(record.message, "")
 
-    def take_over(self, key: Key, test: str, repeat: str) -> None:
-        """Add an answer of the run that this one continues to Allure's results, and send which test takes it over."""
+    def take_over(self, key: Key, reading: Reading) -> None:
+        """Add an answer of the run that this one continues to Allure's results, and send how its test reads it."""
         if found := earlier.of(self._config):
-            allure_results.claim(self._config, found.take(key, test, repeat), found.files[key])
-        message = messages.Message("taken over", test=key.test, claim_id=key.claim_id, now=test, repeat=repeat)
+            allure_results.claim(self._config, found.take(key, reading), found.files[key])
+        message = messages.Message("taken over", test=key.test, claim_id=key.claim_id, reading=reading)
         self._worker.send(messages.encode(message))
 
     def drop(self, key: Key, changed: Sequence[str]) -> None:

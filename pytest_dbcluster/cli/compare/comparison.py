@@ -40,7 +40,7 @@ from pytest_dbcluster.reporting.documents.machine import machine
 from pytest_dbcluster.reporting.documents.run_recorder import RunRecorder
 from pytest_dbcluster.reporting.page import report_page
 from pytest_dbcluster.reporting.recording import Asked, claim_record
-from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.reporting.records import ClaimRecord, Reading
 from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.resume.digests import Conditions
 from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, key_of_line
@@ -147,23 +147,23 @@ class ComparisonResults:
             record = claim_record(answer, None, recall.asked, time.monotonic() - began)
             record = dataclasses.replace(record, depends_on=recall.of_answer(answer))
             with span("chart"):
-                self.claim(record, recall.source.timeline(schema.claim_rounds(record)))
+                self.add(record, recall.source.timeline(schema.claim_rounds(record)))
 
         return record_answer
 
-    def claim(self, record: ClaimRecord, timeline: str = "") -> None:
+    def add(self, record: ClaimRecord, timeline: str = "") -> None:
         """Write one answer. timeline: its samples of every second as CSV."""
         self._recorder.note_record(record.test, record.release)
         self._results.add(record, timeline)
         self.records.append(record)
 
-    def take_over(self, key: Key, test: str, repeat: str) -> None:
+    def take_over(self, key: Key, reading: Reading) -> None:
         """Note an answer of the earlier results."""
         assert self._earlier is not None
         if key not in self._earlier.taken:
-            record = self._earlier.take(key, test, repeat)
+            record = self._earlier.take(key, reading)
             self._recorder.take_over(key.test)
-            self._recorder.note_record(test, record.release)
+            self._recorder.note_record(record.test, record.release)
             self.line(f"taken over: {record.text} ({record.load})")
 
     def drop(self, key: Key, changed: Sequence[str]) -> None:
@@ -172,7 +172,7 @@ class ComparisonResults:
         before = self._earlier.answers[key]
         self.records = [record for record in self.records if record is not before]
         self._results.rewrite(schema.CLAIMS, lambda line: None if key_of_line(line) == key else line)
-        self.line(f"no longer valid ({', '.join(changed)} changed): {before.text} ({before.load})")
+        self.line(f"measured again ({', '.join(changed)} changed): {before.text} ({before.load})")
 
     def rate_of_tail(self, workload: OpenLoop, test: str, asked: ArrivalRate) -> ArrivalRate | None:
         """The rate with which the earlier comparison began its answer about p95; None without such an answer.

@@ -6,6 +6,7 @@ import dataclasses
 
 from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.documents.record_documents import KNOWN
+from pytest_dbcluster.reporting.records import Reading
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +37,11 @@ class Message:
     claim_id: str = ""
     """The id of the earlier answer's claim."""
 
-    now: str = ""
-    """The test that takes over the earlier answer."""
+    reading: Reading | None = None
+    """How a test reads the earlier answer that it takes over."""
 
-    repeat: str = ""
-    """The command that repeats this test."""
+    now: str = ""
+    """The test that keeps the earlier curve."""
 
     curve: tuple[str, ...] = ()
     """The key of the earlier curve."""

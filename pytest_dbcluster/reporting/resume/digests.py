@@ -19,9 +19,8 @@ from pytest_dbcluster.reporting.history.entry import machine_key
 ROUNDS = "number of rounds"  # a part of what an interrupted answer depends on
 LENGTH = 16  # characters of a hash
 # The parts, as messages name them.
-CLAIM, ASSERTED, VALUES, CLUSTERS, RELEASE, LOAD, OPTIONS, MACHINE = (
+CLAIM, VALUES, CLUSTERS, RELEASE, LOAD, OPTIONS, MACHINE = (
     "its margin or metric",
-    "what the test asserts",
     "its values or metric",
     "its clusters or their my.cnf",
     "its release",

@@ -16,7 +16,7 @@ from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.documents import record_documents
 from pytest_dbcluster.reporting.documents.claim_id import SEPARATOR, key_of_test
 from pytest_dbcluster.reporting.documents.run_document import RunDocument, RunIdentity, read_run
-from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord, fields_of
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord, Reading, fields_of
 from pytest_dbcluster.reporting.results_directory import ResultFiles, chart_of_curve
 from pytest_dbcluster.reporting.resume import leavings
 from pytest_dbcluster.reporting.resume.digests import changed_parts
@@ -58,11 +58,8 @@ class Earlier:
     curve_tables: list[Path] = dataclasses.field(default_factory=list)
     """The CSV file of each curve."""
 
-    taken: dict[Key, str] = dataclasses.field(default_factory=dict)
-    """By key, the test of this run that took over an answer."""
-
-    repeats: dict[Key, str] = dataclasses.field(default_factory=dict)
-    """By key, the command that repeats this test."""
+    taken: dict[Key, Reading] = dataclasses.field(default_factory=dict)
+    """By key, how a test of this run reads an answer that it took over."""
 
     outdated: dict[Key, list[str]] = dataclasses.field(default_factory=dict)
     """By key, the changed parts of what an answer depends on."""
@@ -125,21 +122,20 @@ class Earlier:
                 found.append(key)
         return found
 
-    def take(self, key: Key, test: str, repeat: str) -> ClaimRecord:
-        """The answer, with the test that takes it over. repeat: the command that repeats this test."""
-        self.taken[key] = test
-        self.repeats[key] = repeat
-        return dataclasses.replace(self.answers[key], test=test, repeat=repeat)
+    def take(self, key: Key, reading: Reading) -> ClaimRecord:
+        """The answer as the test reads it that takes it over."""
+        self.taken[key] = reading
+        return reading.of(self.answers[key])
 
     @property
-    def has_renamed_tests(self) -> bool:
-        """Whether a test that took over an answer has another node id than the one that measured it."""
-        return any(test != key.test for key, test in self.taken.items())
+    def has_changed_lines(self) -> bool:
+        """Whether a test that took over an answer reads it otherwise, or is called otherwise, than an earlier test."""
+        return any(reading.changes(self.answers[key]) for key, reading in self.taken.items())
 
-    def rename(self, line: dict[str, Any]) -> dict[str, Any]:
-        """The content of a line of ``claims.jsonl`` with the test that took over its answer."""
-        key = key_of_line(line)
-        return {**line, "test": self.taken[key], "repeat": self.repeats[key]} if key in self.taken else line
+    def as_read(self, line: dict[str, Any]) -> dict[str, Any]:
+        """The content of a line of ``claims.jsonl`` as the test reads it that took over its answer."""
+        reading = self.taken.get(key_of_line(line))
+        return reading.of_line(line) if reading else line
 
     @property
     def numbers(self) -> tuple[int, int]:

@@ -16,9 +16,8 @@ from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.reporting.documents.claim_id import claim_id
 from pytest_dbcluster.reporting.recording import SHARED, Asked, releases
-from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord, Reading
 from pytest_dbcluster.reporting.resume.digests import (
-    ASSERTED,
     ROUNDS,
     Conditions,
     changed_parts,
@@ -31,11 +30,8 @@ from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, curve_key
 class AnswerEvents(Protocol):
     """Learns what becomes of earlier answers, as ``sinks.Sink`` does."""
 
-    def claim(self, record: ClaimRecord, timeline: str = "") -> None:
-        """A claim is answered."""
-
-    def take_over(self, key: Key, test: str, repeat: str) -> None:
-        """A test takes over an answer."""
+    def take_over(self, key: Key, reading: Reading) -> None:
+        """A test takes over an answer, and reads it so."""
 
     def drop(self, key: Key, changed: Sequence[str]) -> None:
         """An answer no longer counts."""
@@ -103,19 +99,10 @@ class Recall:
         return answer
 
     def _take_over(self, key: Key, answer: Answer) -> None:
-        """Take over the record of an answer as its test reads it: the test may now assert what it only showed.
-
-        Another outcome comes from a race of which the test now names another winner. Then a new record replaces it.
-        """
-        assert self.earlier
-        before = self.earlier.answers[key]
-        if (answer.asserted, answer.verdict.outcome) == (before.asserted, before.verdict.outcome):
-            self.report.take_over(key, self.asked.test, self.asked.repeat)
-            return
-        now = dataclasses.replace(before, test=self.asked.test, repeat=self.asked.repeat)
-        now = dataclasses.replace(now, asserted=answer.asserted, verdict=answer.verdict, message=answer.message)
-        self.report.drop(key, [ASSERTED])
-        self.report.claim(now)
+        """Take over an answer when its test reads it: only then it is known whether the test asserts it."""
+        verdict, asked = answer.verdict, self.asked
+        reading = (asked.test, asked.repeat, answer.asserted, verdict.outcome, verdict.reason, answer.message)
+        self.report.take_over(key, Reading(*reading))
 
 
 def _answer(record: ClaimRecord, question: Question, source: RoundSource) -> Answer:

@@ -130,4 +130,4 @@ def test_changed_options_leave_one_answer_about_p95(tmp_path, monkeypatch):
     assert drawn > 0
     assert [claim.metric for claim in claims] == ["goodput", "goodput", "p95"]
     assert claims[-1].arrival_rate.rate > 1300
-    assert [line for line in said if "p95" in line and line.startswith("no longer valid (its arrival rate changed)")]
+    assert [line for line in said if "p95" in line and line.startswith("measured again (its arrival rate changed)")]

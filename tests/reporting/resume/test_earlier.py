@@ -209,7 +209,7 @@ def test_what_has_changed_is_measured_again_and_nothing_else(
     assert len({(claim.test, claim.claim_id) for claim in claims}) == len(claims)
     assert len(list((latest / "rounds").glob("*.csv"))) == len(claims)
     if why:
-        result.stdout.fnmatch_lines([f"*no longer valid ({why}): *", f"--db-resume: *no longer valid (*{why}*)*"])
+        result.stdout.fnmatch_lines([f"*measured again ({why}): *", f"--db-resume: *no longer valid (*{why}*)*"])
 
 
 READ = """
@@ -222,11 +222,11 @@ READ = """
 
     def test_shown(measure):
         one, other = measure("mysqlslap write", on=[ONE, OTHER])
+        one.against(other)
         answer = one.beats(other)
         if "ASSERTED" in os.environ:
             assert answer
         answer.show()
-        one.against(other)
 
     def test_race(measure):
         winner = measure.race("mysqlslap mixed", on=[ONE, OTHER])
@@ -244,8 +244,11 @@ def states(latest):
 def test_answers_follow_what_their_test_asserts_now(suite, latest, monkeypatch, workers):
     """One that was only shown, and a race of which the test named another winner, are taken over without a round."""
     suite.makepyfile(test_suite=READ)
-    suite.runpytest_inprocess(*WORDS)
-    shown, compared, race = states(latest)
+    history = latest.parent / "history.jsonl"
+    suite.runpytest_inprocess(*WORDS, f"--db-history={history}")
+    compared, shown, race = states(latest)
+    first = {claim.claim_id: claim.run_id for claim in schema.read_claims(latest)}
+    known = history.read_bytes()
     assert states(latest) == {shown: (False, "FAILS"), compared: (False, "HOLDS"), race: (True, "FAILS")}
     drawn(suite)
 
@@ -256,11 +259,13 @@ def test_answers_follow_what_their_test_asserts_now(suite, latest, monkeypatch, 
 
     monkeypatch.setenv("ASSERTED", "1")
     monkeypatch.setenv("WINNER", "other")
-    result = suite.runpytest_inprocess(*RESUME, *workers)
+    result = suite.runpytest_inprocess(*RESUME, *workers, f"--db-history={history}")
     assert drawn(suite) == set()
     assert states(latest) == {shown: (True, "FAILS"), compared: (False, "HOLDS"), race: (True, "HOLDS")}
     assert outcomes(latest) == {"test_shown": "refuted", "test_race": "holds"}
-    result.stdout.fnmatch_lines(["*no longer valid (what the test asserts changed): *"])
+    result.stdout.fnmatch_lines(["--db-resume: 3 answers taken over, 0 claims measured"])
+    assert {claim.claim_id: claim.run_id for claim in schema.read_claims(latest)} == first
+    assert history.read_bytes() == known
     (won,) = (claim for claim in schema.read_claims(latest) if claim.text == race)
     assert "names" not in won.verdict.reason
     assert won.message.startswith("HOLDS")
@@ -444,7 +449,7 @@ def test_answers_of_another_machine_are_measured_again(killed, latest):
     result = killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12", "-k", "faster")
 
     assert drawn(killed) == {"mysqlslap write"}
-    result.stdout.fnmatch_lines(["*no longer valid (the machine changed): other.beats(galera3) (mysqlslap write)"])
+    result.stdout.fnmatch_lines(["*measured again (the machine changed): other.beats(galera3) (mysqlslap write)"])
 
 
 def test_records_of_several_runs_say_which_measured_them(ended, killed, latest):

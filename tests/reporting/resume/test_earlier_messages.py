@@ -4,7 +4,7 @@ import json
 import time
 
 from pytest_dbcluster.reporting import schema
-from pytest_dbcluster.reporting.records import CurveRecord
+from pytest_dbcluster.reporting.records import CurveRecord, Reading
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.digests import LOAD, MACHINE
 from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, curve_key_of
@@ -31,7 +31,8 @@ def test_the_messages_of_a_run_that_continues_another(tmp_path):
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(run_document().began))
     some = answers(4, tmp_path, [sweep(20)])
     keys = list(some.answers)
-    some.taken[keys[0]] = "test_a"
+    made = some.answers[keys[0]]
+    some.take(keys[0], Reading("test_a", "", made.asserted, made.verdict.outcome, made.verdict.reason, made.message))
     some.outdated[keys[1]] = [LOAD, MACHINE]
     some.kept.add(curve_key_of(some.curves[0]))
     directory = tmp_path / "old"
