@@ -15,8 +15,10 @@ what=$1 file=$2 branch=${3:-history} remote=${4:-origin}
 
 # The commit of the branch on the remote; nothing without such a branch.
 newest() {
-    if [[ -n $(git ls-remote --heads "$remote" "refs/heads/$branch") ]]; then
-        git fetch --quiet --no-tags --depth=1 "$remote" "refs/heads/$branch"
+    local found
+    found=$(git ls-remote --heads "$remote" "refs/heads/$branch") || return # a remote that cannot be read has no answer
+    if [[ -n $found ]]; then
+        git fetch --quiet --no-tags --depth=1 "$remote" "refs/heads/$branch" || return
         git rev-parse FETCH_HEAD
     fi
 }

@@ -52,6 +52,17 @@ def kept(clone):
     return git(clone.remote, "show", "history:history.jsonl").splitlines()
 
 
+def test_a_remote_that_cannot_be_read_is_an_error(clone):
+    """Not a first night: its history would be compared with nothing."""
+    one = clone("one")
+    git(one, "remote", "set-url", "origin", str(one / "nowhere"))
+    got = run(one, "get", "before.jsonl")
+
+    assert got.returncode != 0
+    assert "no branch" not in got.stdout
+    assert not (one / "before.jsonl").exists()
+
+
 def test_the_first_night_has_no_history(clone):
     """It is said, and is no error; the branch has no common commit with the project."""
     one = clone("one")
