@@ -13,6 +13,7 @@ from pytest_dbcluster.reporting.allure.allure_results import ENVIRONMENT, RELEAS
 from pytest_dbcluster.reporting.allure.description import Shown
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.documents.claim_id import SEPARATOR, bare, key_of_test
+from pytest_dbcluster.reporting.documents.run_document import CUT_SHORT
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.records import ClaimRecord
 
@@ -24,7 +25,9 @@ def results(source: Source, known: Collection[str]) -> list[dict[str, Any]]:
 
     known: the history ids of the existing results.
     """
-    ended = {test.test for test in source.run.tests} if source.run else {record.test for record in source.claims}
+    ended = {record.test for record in source.claims}
+    if source.run:
+        ended = {test.test for test in source.run.tests if test.outcome != CUT_SHORT}
     tests: dict[str, list[ClaimRecord]] = {}
     for record in source.claims:
         if record.test not in ended:

@@ -160,4 +160,4 @@ def charts(history: History, wanted: str = "") -> Iterator[tuple[str, str]]:
         raise Unsupported(drawing.MISSING)
     for number, item in enumerate(claims(history, wanted), 1):
         if svg := item.svg(f"history{number}"):
-            yield f"{file_name(f'{item.claim_id} {item.release}')}.svg", drawing.PROLOG + svg
+            yield f"{number:02}-{file_name(item.release)}-{file_name(item.claim_id)}.svg", drawing.PROLOG + svg

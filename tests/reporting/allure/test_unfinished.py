@@ -9,7 +9,7 @@ from pytest_dbcluster.reporting.allure import allure_results, unfinished
 from pytest_dbcluster.reporting.documents.claim_id import claim_id
 from pytest_dbcluster.reporting.page.sources import Source
 from tests.support.records import record
-from tests.support.run_documents import run_document
+from tests.support.run_documents import CUT_SHORT, run_document
 
 TEST = "suites/galera/test_flush.py::test_cut[mariadb:10.11-write]"
 RELEASE = "mariadb:10.11"
@@ -32,7 +32,8 @@ def source(tmp_path, *claims, **run):
 
 def test_a_test_that_had_not_ended_is_broken_with_its_claims(tmp_path):
     """Its identity is that of the result which it would have had."""
-    [made] = unfinished.results(source(tmp_path, claim(), claim()), ())
+    tests = (*run_document().tests, dataclasses.replace(CUT_SHORT, test=TEST))  # as a run notes it when it begins
+    [made] = unfinished.results(source(tmp_path, claim(), claim(), tests=tests), ())
     case = "test_flush::test_cut[write]"
 
     assert (made["status"], made["statusDetails"]["message"]) == ("broken", unfinished.MESSAGE)

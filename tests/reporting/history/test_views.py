@@ -107,6 +107,16 @@ def test_the_chart_shows_runs_and_changes():
     assert views.claims(History(tuple(made[:1])))[0].svg("history1") is None
 
 
+@pytest.mark.skipif(not drawing.available(), reason=drawing.MISSING)
+def test_each_chart_has_another_file():
+    """The names of files are cut, and two releases may differ in nothing else."""
+    made = [*entries([1.8, 1.7]), *entries([1.8, 1.7], release="mysql:9.7")]
+    names = [name for name, _ in views.charts(History(tuple(made)))]
+
+    assert len(set(names)) == 2
+    assert any("mysql" in name for name in names)
+
+
 def test_a_part_of_an_id_chooses_claims():
     """None is chosen by a text that no id has."""
     history = History(tuple(entries([1.8])))
