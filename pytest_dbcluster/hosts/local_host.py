@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -28,6 +29,9 @@ from pytest_dbcluster.system.ports import PortLocks
 
 # Added to the supervisor's timeouts: killed servers end slowly on a busy disk.
 SLACK_SECONDS = 20
+ANSWER_SECONDS = 60.0  # until the supervisor answers; SILENT_SECONDS once it did not
+SILENT_SECONDS = 1.0
+KILLED_SECONDS = 10.0  # to wait for the output of a killed program
 OTHER_DIRECTORY = "set DBCLUSTER_DATA_DIR to another directory"
 COPY = ("cp", "-a", "--reflink=auto")  # of a directory, through the page cache
 
@@ -41,6 +45,8 @@ class SupervisorClient:
         self.started: set[int] = set()  # process ids of its programs
         self._closed = self._died = False
         self._sent = 0
+        self._read = b""  # what the supervisor has written beyond its last whole line
+        self._patience = ANSWER_SECONDS
         self._after = 0.0  # timeouts of the clean-up commands of the supervisor, in seconds
         # Several threads send requests. A signal handler may send one while its thread waits for an answer.
         self._asking = threading.RLock()
@@ -74,20 +80,19 @@ class SupervisorClient:
     def ask(self, do: str, files: Sequence[int] = (), **what: Any) -> dict[str, Any]:
         """Send one request and return its answer. ``files``: descriptors of our open files to send with the request.
 
-        Raises ProvisionError with the error text of the supervisor.
+        Raises ProvisionError with the error text of the supervisor, and if it does not answer in time.
         """
-        assert self._process.stdout
         try:
             with self._asking:
                 if files:
                     socket.send_fds(self._files, [b"\0"], files)
                 number = self._send(do, **what)
-                line = self._process.stdout.readline()
+                line = self._read_line(do)
                 # After Ctrl-C between a request and its answer, an old answer is in the pipe.
                 while line and json.loads(line)["request"] != number:
-                    line = self._process.stdout.readline()
+                    line = self._read_line(do)
         except (BrokenPipeError, ValueError):
-            line = ""
+            line = b""
         if not line:
             raise ProvisionError(self._gone)
         answer: dict[str, Any] = json.loads(line)
@@ -97,6 +102,25 @@ class SupervisorClient:
         if do == "spawn":
             self.started.add(answer["pid"])
         return answer
+
+    def _read_line(self, do: str) -> bytes:
+        """The next line of the supervisor; empty after its end. Raises ProvisionError if there is none in time."""
+        assert self._process.stdout
+        limit, poll = time.monotonic() + self._patience, select.poll()
+        poll.register(self._process.stdout, select.POLLIN)
+        while b"\n" not in self._read:
+            if not poll.poll(1e3 * max(0.0, limit - time.monotonic())):
+                waited, self._patience = self._patience, SILENT_SECONDS
+                raise ProvisionError(
+                    f"the supervisor of the local servers (pid {self.pid}) did not {do} within {waited:g} s: it is "
+                    "stopped, or waits for a disk"
+                )
+            part = os.read(self._process.stdout.fileno(), 2**16)
+            if not part:
+                return b""
+            self._read += part
+        line, _, self._read = self._read.partition(b"\n")
+        return line
 
     def _send(self, do: str, **what: object) -> int:
         assert self._process.stdin
@@ -123,6 +147,23 @@ class SupervisorClient:
             self._files.close()
             if self._process.stdout:
                 self._process.stdout.close()
+
+
+def rest_of(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """The output of a killed program, as far as it comes within KILLED_SECONDS.
+
+    A program that waits for a disk does not end, and one outside of its group may keep its pipes open.
+    """
+    try:
+        return process.communicate(timeout=KILLED_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        process.poll()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        texts = (part.decode("utf-8", "replace") if part else "" for part in (error.output, error.stderr))
+        return next(texts), next(texts)
 
 
 class LocalProcess(Process):
@@ -184,7 +225,7 @@ class LocalHost(Host, LimitsWrites, EndsCommands):
             # After Ctrl-C, communicate waits for a command that may end by itself; then its process group is gone.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            stdout, stderr = process.communicate()
+            stdout, stderr = rest_of(process)
             if isinstance(error, subprocess.TimeoutExpired):
                 raise CommandFailed(command, None, stdout, stderr, host=self.name, seconds=seconds) from None
             raise

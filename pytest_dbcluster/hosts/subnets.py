@@ -1,4 +1,4 @@
-"""Private subnets for networks of a run."""
+"""Private subnets for networks of a run, and the attribute of its links."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import random
 from operator import itemgetter
 from pathlib import Path
 
+# Otherwise a link gets an IPv6 address and sends packets of its own. A kernel without IPv6 refuses the attribute.
+NO_IPV6 = "addrgenmode none" if Path("/proc/net/if_inet6").exists() else ""
 SUBNETS = ipaddress.IPv4Network("10.128.0.0/9")
 SUBNET_BITS = 20  # 4094 addresses: the maximum number of hosts in one run
 

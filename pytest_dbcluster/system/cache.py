@@ -396,7 +396,10 @@ def _staging(name: str, parent: Path) -> Path:
 def _create(directory: Path) -> Path:
     """Create a directory of the cache. Raises ProvisionError."""
     try:
+        made = [path for path in (directory, *directory.parents) if not path.exists()]
         directory.mkdir(parents=True, exist_ok=True)
+        for path in made:  # whatever the umask is: we refuse programs that others may write
+            path.chmod(path.stat().st_mode & ~0o022)
     except OSError as error:
         raise ProvisionError(
             f"cannot create the cache {directory}: {error.strerror}; set XDG_CACHE_HOME to a writable directory"

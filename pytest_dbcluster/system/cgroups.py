@@ -317,7 +317,10 @@ def _why_not(parent: Path, files: Sequence[str]) -> dict[str, str]:
     try:
         group.mkdir()
         with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-            write(group / "cgroup.procs", str(process.pid))
+            try:
+                write(group / "cgroup.procs", str(process.pid))
+            finally:
+                process.kill()  # in a frozen group it would not see the end of its input
     except OSError as error:
         return dict.fromkeys(files, f"{error.filename}: {error.strerror}; {DELEGATED}")
     else:

@@ -40,7 +40,7 @@ def write(directory: Path, name: str, text: str) -> None:
     """Write a file that only this user can read; it replaces an older one atomically. Raises OSError."""
     fresh = directory / f".{name}"
     fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
     fresh.rename(directory / name)
 

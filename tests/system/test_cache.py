@@ -388,3 +388,18 @@ def test_a_manifest_with_a_password_is_its_owners(tmp_path):
 
     assert file.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["entry.json"]
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o077])
+def test_nobody_else_may_write_into_directories_that_we_make(own_cache, umask):
+    """Or we would not run the programs in them. A directory that was there stays as it is."""
+    own_cache.mkdir(parents=True, exist_ok=True)
+    own_cache.chmod(0o755)
+    before = os.umask(umask)
+    try:
+        made = cache._create(own_cache / "a" / "b")
+    finally:
+        os.umask(before)
+
+    assert [path.stat().st_mode & 0o022 for path in (made, made.parent)] == [0, 0]
+    cache.require_trusted(made)

@@ -71,8 +71,9 @@ _REPLICATION = ReplicationDialect(
     history="SELECT @@global.gtid_binlog_state",
     # A primary does not count its own transactions in gtid_slave_pos. MASTER_DEMOTE_TO_SLAVE needs 10.10.
     demote="SET GLOBAL gtid_slave_pos = @@global.gtid_binlog_pos",
-    health="SELECT 'read_only', IF(@@global.read_only, 'ON', 'OFF') UNION ALL SELECT 'replicating', variable_value "
-    "FROM information_schema.global_status WHERE variable_name = 'SLAVE_RUNNING'",
+    # From 12.0 on read_only is a text: https://jira.mariadb.org/browse/MDEV-36425
+    health="SELECT 'read_only', IF(CAST(@@global.read_only AS CHAR) IN ('0', 'OFF'), 'OFF', 'ON') UNION ALL "
+    "SELECT 'replicating', variable_value FROM information_schema.global_status WHERE variable_name = 'SLAVE_RUNNING'",
     worker_errors="",
     workers="slave_parallel_threads",
     read_at_start=frozenset({"slave_net_timeout", "rpl_semi_sync_slave_enabled"} | _OF_APPLIERS),

@@ -7,6 +7,7 @@ The first node is the primary until the roles change: ``switch_over`` while all 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.dialects import gtid_sets, release_mixes
@@ -18,6 +19,7 @@ from pytest_dbcluster.clusters.servers.node import ADMIN, Node, of_each
 from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.clusters.topology import REFUSAL, Pulse, Step, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.hosts.host import BlockDevice
 from pytest_dbcluster.system.tracing.recorder import span
 
 LATER = "one server, replicas later"  # which nodes have a commit that does not wait for replicas
@@ -427,8 +429,11 @@ def _copy_data(primary: Node, node: Node) -> None:
         )
     node.stop()
     primary.stop()
-    node.host.remove_tree(node.data)
-    node.host.copy_tree(primary.data, node.data)
+    if isinstance(primary.host, BlockDevice) and isinstance(node.host, BlockDevice):
+        _copy_disk(primary.host, node.host)
+    else:
+        node.host.remove_tree(node.data)
+        node.host.copy_tree(primary.data, node.data)
     node.host.run(["rm", "-f", *(f"{node.data}/{name}" for name in OWN_FILES)])
     for one in (primary, node):
         one.start()
@@ -436,9 +441,20 @@ def _copy_data(primary: Node, node: Node) -> None:
         one.wait_answering()
 
 
+def _copy_disk(source: Any, target: Any) -> None:
+    """Make the disk of a host equal to that of another one, on which this machine sees no directory."""
+    for host in (source, target):
+        host.unmount()
+    target.copy_disk(source)
+    for host in (source, target):
+        host.mount(host.device)
+
+
 def _wrong_role(node: Node, wanted: str) -> list[str]:
     names = node.dialect.replication.read_only
-    running = node.query("SELECT " + ", ".join(f"IF(@@global.{name}, 'ON', 'OFF')" for name in names))[0]
+    # From MariaDB 12.0 on it is a text: https://jira.mariadb.org/browse/MDEV-36425
+    shown = (f"IF(CAST(@@global.{name} AS CHAR) IN ('0', 'OFF'), 'OFF', 'ON')" for name in names)
+    running = node.query(f"SELECT {', '.join(shown)}")[0]
     return [
         f"{node.name}: {name} is {value!r}, wanted {wanted!r}"
         for name, value in zip(names, running, strict=True)

@@ -22,7 +22,7 @@ from pytest_dbcluster.hosts.guests import user_namespace
 from pytest_dbcluster.hosts.guests.user_namespace import UserNamespace
 from pytest_dbcluster.hosts.host import Connects
 from pytest_dbcluster.hosts.local_run import LocalRun
-from pytest_dbcluster.hosts.subnets import free_subnet
+from pytest_dbcluster.hosts.subnets import NO_IPV6, free_subnet
 from pytest_dbcluster.releases.release import Release
 
 BEGIN_SECONDS = 10.0
@@ -103,7 +103,7 @@ class Network:
             *(
                 f"link {does.format(bridge)}"
                 for bridge in (BRIDGE, REPLICATION_BRIDGE)
-                for does in ("add {} type bridge", "set {} addrgenmode none up")
+                for does in ("add {} type bridge", f"set {{}} {NO_IPV6} up")
             ),
         )
 
@@ -112,10 +112,10 @@ class Network:
         self._batch(
             [],
             f"link add {self._ours} type veth peer name {UPLINK} netns {self._holder.pid}",
-            f"link set {self._ours} addrgenmode none up",
+            f"link set {self._ours} {NO_IPV6} up",
             f"addr add {self.gateway} dev {self._ours}",
         )
-        self._batch(self.enter, f"link set {UPLINK} master {BRIDGE} addrgenmode none up")
+        self._batch(self.enter, f"link set {UPLINK} master {BRIDGE} {NO_IPV6} up")
 
     def attach(self, *, replication: bool = False) -> tuple[str, ipaddress.IPv4Interface]:
         """A new port: the interface for a guest, and the guest's address. Raises ProvisionError.
@@ -130,8 +130,8 @@ class Network:
         self._batch(
             self.enter,
             f"link add {_port(number)} type veth peer name {_guest(number)}",
-            f"link set {_guest(number)} arp off addrgenmode none up",
-            f"link set {_port(number)} master {bridge} addrgenmode none up",
+            f"link set {_guest(number)} arp off {NO_IPV6} up",
+            f"link set {_port(number)} master {bridge} {NO_IPV6} up",
         )
         return _guest(number), address
 

@@ -24,7 +24,7 @@ from pytest_dbcluster.hosts.network.namespace_host import MakesHost
 from pytest_dbcluster.hosts.network.namespaces import Namespace, Spawns, ahead, come_first, in_new_thread
 from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath
 from pytest_dbcluster.hosts.network.router import MTU, Port, Router
-from pytest_dbcluster.hosts.subnets import free_subnet
+from pytest_dbcluster.hosts.subnets import NO_IPV6, free_subnet
 from pytest_dbcluster.network import BESIDE_NODES, NetworkNeeds, Pair, RoundTrips
 
 OURS, GATEWAY = 254, 253  # the last numbers of two addresses: this machine's and the router ports'
@@ -107,7 +107,7 @@ class RoutedPath(NetworkPath):
         self.hub.batch("ip", [
             f"link add {port.outside} mtu {MTU} address {port.router_mac} type veth "
             f"peer name {PEERS} mtu {MTU} address {port.mac} netns {namespace.pid}",
-            f"link set dev {port.outside} arp off addrgenmode none up",
+            f"link set dev {port.outside} arp off {NO_IPV6} up",
         ])  # fmt: skip
         self.hub.without_offloads([port.outside])
         namespace.without_offloads([PEERS])
@@ -122,7 +122,7 @@ class RoutedPath(NetworkPath):
             *self._lines_here(port),
         ])  # fmt: skip
         namespace.set("ipv4/tcp_orphan_retries", ORPHAN_RETRIES)
-        lines = [f"address add {self._ours} peer {port.address} dev {ours}", f"link set dev {ours} addrgenmode none up"]
+        lines = [f"address add {self._ours} peer {port.address} dev {ours}", f"link set dev {ours} {NO_IPV6} up"]
         namespace.batch_here("ip", lines)
 
     def join(self, end: str, *, here: bool = False) -> None:
@@ -134,7 +134,7 @@ class RoutedPath(NetworkPath):
         if here:
             self._namespaces[end].batch("ip", self._lines_here(port))
         self._namespaces[end].batch("ip", [
-            f"link set dev {PEERS} addrgenmode none up",
+            f"link set dev {PEERS} {NO_IPV6} up",
             f"neighbour replace {self.gateway} lladdr {port.router_mac} dev {PEERS} nud permanent",
             *(
                 f"route replace {other.address}/32 via {self.gateway} dev {PEERS} onlink src {port.address}"
@@ -157,7 +157,7 @@ class RoutedPath(NetworkPath):
     def _lines_here(self, port: Port) -> list[str]:
         """The lines for ``ip`` that route an end's packets for this machine, as after each time it was down."""
         return [
-            f"link set dev {CONTROL} addrgenmode none up",
+            f"link set dev {CONTROL} {NO_IPV6} up",
             f"route replace {self._ours}/32 dev {CONTROL} src {port.address}",
         ]
 

@@ -8,6 +8,7 @@ import os
 import signal
 import stat
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -84,6 +85,17 @@ def test_a_command_that_takes_too_long_is_ended_with_its_children(host):
     wait.until(lambda: [f"{child} lives"] if alive(child) else [], "its end", seconds=5)  # init reaps it
 
 
+def test_what_outlives_a_killed_command_holds_nobody_up(host, monkeypatch):
+    """A program in another session may have its pipes; what the command has printed is in the error."""
+    monkeypatch.setattr(local_host, "KILLED_SECONDS", 0.3)
+    began = time.monotonic()
+    with pytest.raises(CommandFailed) as caught:
+        host.run(["sh", "-c", "echo so far; setsid sleep 20 & wait"], seconds=0.5)
+
+    assert missing(str(caught.value), "0.5 s", "so far") == []
+    assert time.monotonic() - began < 15
+
+
 def test_a_program_that_does_not_exist_is_a_failed_command(host):
     """The error names it, as that of a command that ended badly does."""
     with pytest.raises(CommandFailed) as caught:
@@ -157,6 +169,22 @@ def test_a_stale_answer_is_never_taken_for_a_new_one(host):
     client = host._client
     client._send("own", directory=host.directory)  # as if the one who asked had been interrupted
 
+    assert process.status() is None
+
+
+def test_a_supervisor_that_does_not_answer_is_said(host, monkeypatch):
+    """It may be stopped. Later requests wait for a second only, and go on when it does."""
+    process, client = sleeping(host), host._client
+    monkeypatch.setattr(client, "_patience", 0.3)
+    supervisor = psutil.Process(client.pid)
+    supervisor.suspend()
+    try:
+        for limit in ("0.3 s", "1 s"):
+            with pytest.raises(ProvisionError) as caught:
+                process.status()
+            assert missing(str(caught.value), f"pid {supervisor.pid}", "did not status", limit, "stopped") == []
+    finally:
+        supervisor.resume()
     assert process.status() is None
 
 

@@ -305,6 +305,8 @@ def _describe(container: Any, network: Any, wanted: Wanted, api: str) -> None:
         stdin_open=True,
         detach=wanted.keep,  # if False, docker-py closes the input when its first connection ends
         auto_remove=True,
+        # With SELinux a container may not read our directories otherwise; a new label would be for the whole cache.
+        security_opt=["label=disable"],
         **wanted.needs,
     )
 
@@ -371,7 +373,7 @@ def remove(engine: Engine, container: Any) -> None:
             container.remove(force=True, v=True)
         except docker.errors.APIError as error:
             if error.status_code == 409:  # "removal of container ... is already in progress"
-                container.wait(condition="removed")
+                container.wait(timeout=ANSWER_SECONDS, condition="removed")
             elif _containers(engine, {"id": container.id}):  # Podman 4.3 answers 500 for a missing container
                 raise
 

@@ -6,6 +6,7 @@ user's configuration of other hosts applies too, such as of a second jump host b
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import re
@@ -91,8 +92,10 @@ def check_jump(access: Access, jump: str) -> None:
     access: with the file of ``config``.
     """
     ssh = [program(), *access.files]
-    if subprocess.run([*ssh, "-O", "check", jump], capture_output=True, check=False).returncode == 0:
-        return  # ssh uses the user's open connection
+    with contextlib.suppress(subprocess.TimeoutExpired):  # its control master may be stopped
+        check = [*ssh, "-O", "check", jump]
+        if subprocess.run(check, capture_output=True, check=False, timeout=CONNECT_SECONDS).returncode == 0:
+            return  # ssh uses the user's open connection
     words: list[str] = []
     with subprocess.Popen(
         [*ssh, *ALONE, "-N", jump], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

@@ -139,6 +139,11 @@ class Machine:
         text = session.ask(remote_programs.FACTS)
         facts = Facts.read(text, self.target, (began + time.time()) / 2)
         self.facts = dataclasses.replace(facts, address=address or facts.address)
+        if ":" in self.facts.address:
+            raise Unsupported(
+                f"the machine {session.target} has the IPv6 address {self.facts.address}, and clusters use IPv4: write "
+                "AddressFamily inet into the ssh configuration, or name another address: MACHINE=IPV4_ADDRESS"
+            )
 
     @property
     def directory(self) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+import types
 
 import pytest
 
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
-from pytest_dbcluster.hosts.provisioners.ssh.machine import Facts, identity
+from pytest_dbcluster.hosts.provisioners.ssh.machine import Facts, Machine, identity
 from pytest_dbcluster.releases import shims
 from tests.support.facts import missing
 
@@ -35,6 +36,16 @@ def test_the_facts_of_a_machine_are_what_it_said():
         memory=16384 * 1024, disk="ext2/ext3 on /dev/vda1", clocksource="kvm-clock", clock_ahead=2.5, zstd=True,
         sparse=True, root="/var/tmp/pytest-dbcluster-0", address="10.0.0.1", ephemeral=(32768, 60999),
     )  # fmt: skip
+
+
+def test_a_machine_that_ssh_reached_by_ipv6_is_refused():
+    """Ports and addresses of clusters are those of IPv4. Another address helps."""
+    session = types.SimpleNamespace(target="db1", ask=lambda _: text(address="fe80::2 51234 2001:db8::1 22"))
+    with pytest.raises(Unsupported) as caught:
+        Machine(session)
+
+    assert missing(str(caught.value), "db1", "2001:db8::1", "AddressFamily inet", "IPV4_ADDRESS") == []
+    assert Machine(session, "10.0.0.9").facts.address == "10.0.0.9"
 
 
 def test_what_a_machine_does_not_know_is_empty():
