@@ -27,7 +27,7 @@ MARK = "\n# User@Host: "
 # What stands between "# User@Host: " and the statement.
 HEAD = re.compile(
     r"[^\n]*?(?:Id:[ ]*(?P<id>\d+))?[ ]*\n"
-    r"(?:\#[ ]Thread_id:[ ]*(?P<thread>\d+)[ ]+Schema:[ ]*(?P<schema>\S*)[^\n]*\n)?"
+    r"(?:\#[ ]Thread_id:[ ]*(?P<thread>\d+)[ ]+Schema:[ ](?P<schema>\S*)[^\n]*\n)?"
     r"(?:\#[ ](?!Query_time)[^\n]*\n)*"
     r"\#[ ]Query_time:[ ]*(?P<seconds>[\d.]+)[^\n]*?Rows_sent:[ ]*(?P<sent>\d+)[ ]+Rows_examined:[ ]*(?P<examined>\d+)"
     r"[^\n]*\n"

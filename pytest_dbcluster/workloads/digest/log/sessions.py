@@ -23,6 +23,7 @@ SETS_UP = re.compile(
     re.I | re.S,
 )
 SAVEPOINT = re.compile(r"(SAVEPOINT|RELEASE SAVEPOINT|ROLLBACK(?: WORK)? TO(?: SAVEPOINT)?) (\S+)", re.I)
+USES = re.compile(r"USE (\S+)", re.I)
 SETUP, BEGIN, AUTO, MARK, STATEMENT = "setup", "begin", "autocommit", "savepoint", "statement"
 
 
@@ -200,6 +201,9 @@ class Sessions:
             session.control.append(entry.figures.seconds)
             self._end(session, kind)
         else:
+            # The entries of a slow log name the database; those of a general log do not.
+            if entry.schema is None and (used := USES.match(shape.text)):
+                session.schema = used[1].strip("`")
             if kind == AUTO:
                 value = str(literals[0]).strip("'\"") if literals else shape.text.rpartition("=")[2].strip().upper()
                 session.autocommit = value in ("1", "ON", "TRUE")

@@ -37,8 +37,8 @@ PIECES = re.compile(
     """,
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
-SPACE = re.compile(r"/\*(?![!+M])[\s\S]*?(?:\*/|\Z)|--(?=\s|\Z)[^\n]*|\#[^\n]*|\s+")
-QUOTED = re.compile(r"(`[^`]*`)")
+# A quoted name, or a comment or spaces. Comments that servers read (/*! /*M! /*+) are neither.
+SPACE = re.compile(r"(`[^`]*`)|/\*(?!!|\+|M!)[\s\S]*?(?:\*/|\Z)|--(?=\s|\Z)[^\n]*|\#[^\n]*|\s+")
 LIST = re.compile(r"\bIN ?\( ?\?(?: ?, ?\?)* ?\)", re.IGNORECASE)
 MOST_FORMS = 50_000  # forms of statements that are kept; they begin anew above
 MOST_SHAPES = 50_000  # shapes; statements of further ones are OTHER
@@ -169,6 +169,4 @@ class Shapes:
 
 def _plain(part: str) -> str:
     """A part without comments, and with one space for each run of spaces."""
-    if "`" not in part:
-        return SPACE.sub(" ", part)
-    return "".join(piece if piece[:1] == "`" else SPACE.sub(" ", piece) for piece in QUOTED.split(part))
+    return SPACE.sub(lambda found: found[1] or " ", part)

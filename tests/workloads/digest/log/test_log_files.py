@@ -51,6 +51,14 @@ def test_a_statement_keeps_its_lines(tmp_path):
     assert second.text == "SELECT 2"
 
 
+def test_a_connection_without_a_database_has_none(tmp_path):
+    """MariaDB writes nothing between the words, and the next one is no database."""
+    text = slow(["SELECT 1 FROM shop.docs"]).replace("Schema: shop  QC_hit", "Schema:   QC_hit")
+    (one,) = entries(tmp_path, text)
+
+    assert not one.schema
+
+
 def test_use_holds_until_the_next_one(tmp_path):
     """MySQL writes it only where the database changes."""
     text = slow([("SELECT 1", {"use": "shop"}), "SELECT 2", ("SELECT 3", {"use": "`other`"})], vendor="mysql")

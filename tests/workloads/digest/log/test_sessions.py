@@ -78,6 +78,17 @@ def test_names_of_savepoints_do_not_count():
     assert found(*one, *two) == [("COMMIT", "SAVEPOINT s1 | SELECT ? | RELEASE SAVEPOINT s1", 2)]
 
 
+def test_use_changes_the_database_where_the_log_does_not_name_it():
+    """A general log has it only in USE. A slow log names that of each statement."""
+    general = [
+        LogEntry(1, "Query", text, None, UNKNOWN, 9) for text in ("USE `other`", "SELECT 1", "use third", "SELECT 1")
+    ]
+    slow = [LogEntry(2, "Query", text, "shop", UNKNOWN, 9) for text in ("USE other", "SELECT 1")]
+
+    assert {one.schema for one in read(*general).classes.found.values()} == {"other", "third"}
+    assert {one.schema for one in read(*slow).classes.found.values()} == {"shop"}
+
+
 def test_what_sets_up_a_session_is_counted_apart():
     """It is no transaction of the workload."""
     sessions = read(
