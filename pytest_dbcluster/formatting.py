@@ -88,7 +88,7 @@ def _side(value: float, limit: float) -> int:
 
 def amount(value: float) -> str:
     """A measured figure: ``0.0123``, ``48.66``, ``11390``. Four significant digits, or all digits from 10000 on."""
-    return f"{value:.0f}" if 1e4 <= abs(value) < math.inf else f"{value:.4g}"
+    return f"{value:.0f}" if 9999.5 <= abs(value) < math.inf else f"{value:.4g}"
 
 
 def size(count: int) -> str:

@@ -25,6 +25,7 @@ from pytest_dbcluster.hosts.host import ask_both
 from pytest_dbcluster.rounds import counters, load_generator, open_loop, turned_away
 from pytest_dbcluster.rounds.capacity import capacity_curve
 from pytest_dbcluster.rounds.counters import Reading
+from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger
 from pytest_dbcluster.rounds.round import LoadHost, Round, RunResult
 from pytest_dbcluster.system.tracing.recorder import span
@@ -250,8 +251,16 @@ def _add_results(results: Sequence[RunResult]) -> RunResult:
     ledgers = [result.ledger for result in results if result.ledger is not None]
     spans = [result.span for result in results if result.span is not None]
     used = [result.client_seconds for result in results if result.client_seconds is not None]
+    kinds = dict.fromkeys(name for result in results for name in result.statements)
+    least = [result.least for result in results if result.least is not None]
+    most = [result.most for result in results if result.most is not None]
     return RunResult(
         seconds=sum(result.seconds for result in results),
+        least=min(least, default=None),
+        most=max(most, default=None),
+        statements={
+            name: sum((result.statements.get(name, Histogram()) for result in results), Histogram()) for name in kinds
+        },
         operations=sum(result.operations for result in results),
         commits=_sum([result.commits for result in results]),
         good=_sum([result.good for result in results]),

@@ -13,6 +13,7 @@ from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import CommandFailed, NodeDied, WorkloadError
 from pytest_dbcluster.releases import find
+from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.testbed import round_runner
@@ -211,6 +212,19 @@ def test_a_round_that_is_not_run_has_done_nothing():
     assert (one.throughput, one.goodput, one.drained_throughput, one.settled) == (0.0, 0.0, 0.0, False)
     for several in ([one, other], [other, one], [one, one]):
         assert round_runner.merge(several).void == "after its reset node2 is behind"
+
+
+def test_rounds_of_a_turn_have_the_statements_of_all_of_them():
+    """Clusters that take turns have claims about a statement too; the least and the most are those of any round."""
+    times = [Histogram.of([0.001, 0.002]), Histogram.of([0.004])]
+    rounds = [
+        Round("a", 3, 1, RunResult(1.0, 100, 50, statements={"order:4": one}, least=least, most=3.0), 2.0, 10.0)
+        for one, least in zip(times, (0.5, None), strict=True)
+    ]
+    merged = round_runner.merge(rounds).outcome
+
+    assert merged.statements == {"order:4": Histogram.of([0.001, 0.002, 0.004])}
+    assert (merged.least, merged.most) == (0.5, 3.0)
 
 
 def test_a_long_last_word_is_cut_at_its_beginning(play):

@@ -18,9 +18,10 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events.event import Event, Happened
 from pytest_dbcluster.clusters.events.roles.hand_over import hand_over
+from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import REFUSAL, SwitchesRoles
-from pytest_dbcluster.errors import ProvisionError, WorkloadError
+from pytest_dbcluster.errors import DBClusterError, ProvisionError, WorkloadError
 from pytest_dbcluster.hosts.host import EndsCommands
 from pytest_dbcluster.rounds.outages import outage, states
 from pytest_dbcluster.rounds.outages.outage import Outage, Returned
@@ -138,7 +139,7 @@ def _make_whole(event: Event, cluster: Cluster, happened: Happened, writer: Node
             happened.marks.setdefault("whole", time.time() - happened.at)
         if event.reusable and _has_other_primary(cluster, writer):
             hand_over(writer, cluster)
-    except ProvisionError as error:
+    except (SQLError, ProvisionError) as error:
         raise NotWhole(_why_not_whole(event, cluster, error)) from error
     return returned
 
@@ -149,7 +150,7 @@ def _settle(event: Event, cluster: Cluster) -> None:
         wait.until(cluster.backlog, f"cluster {cluster.spec} after {event}", seconds=SETTLED_SECONDS)
         if violations := cluster.topology.violations(cluster.nodes):
             raise ProvisionError("; ".join(violations))
-    except ProvisionError as error:
+    except (SQLError, ProvisionError) as error:
         raise NotWhole(_why_not_whole(event, cluster, error)) from error
 
 
@@ -158,7 +159,7 @@ def _violations(ask: Callable[[], Sequence[str]], event: Event, cluster: Cluster
     try:
         with span("check"):
             return tuple(ask())
-    except ProvisionError as error:
+    except (SQLError, ProvisionError) as error:
         raise NotWhole(_why_not_whole(event, cluster, error)) from error
 
 
@@ -176,7 +177,7 @@ def _has_other_primary(cluster: Cluster, before: Node) -> bool:
 def _prepare(event: Event, cluster: Cluster) -> None:
     try:
         event.prepare(cluster)
-    except ProvisionError as error:
+    except (SQLError, ProvisionError) as error:
         raise NotWhole(f"before the event {event} of the cluster {cluster.spec}: {error}") from error
 
 
@@ -294,6 +295,6 @@ def _why_void(happened: Happened, result: RunResult) -> str:
     return f"the event is not proven: {happened.void}" if happened.void else result.idle
 
 
-def _why_not_whole(event: Event, cluster: Cluster, error: ProvisionError) -> str:
+def _why_not_whole(event: Event, cluster: Cluster, error: DBClusterError) -> str:
     """Why a repetition does not count, and why its cluster serves no other one."""
     return f"after the event {event} the cluster {cluster.spec} did not become whole: {error}"

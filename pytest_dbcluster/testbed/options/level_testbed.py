@@ -93,6 +93,7 @@ class LevelTestbed(Testbed):
             on = [self._combination >> number & 1 for number in range(len(self._options))]
             levels_of = ", ".join(self.names[2 * number + level] for number, level in enumerate(on))
             setting = dataclasses.replace(setting, variant=levels_of)
+            variant = design.name_of(self._combination, len(self._options))  # as in the round and its timeline
         return super()._run_round(workload, setting, variant=variant, block=block, position=position)
 
     def _switch(self, running: Running, variant: int) -> None:

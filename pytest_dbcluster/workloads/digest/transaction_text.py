@@ -141,6 +141,13 @@ class _Writer:
         table = self._facts.statement(place).selected[0][0]
         return self._name(("read", place), table) + "_"
 
+    def _as_written(self, place: ValuePlace, column: str) -> str:
+        r"""A column with the letters that its SELECT has: \gset makes names of them."""
+        shape = self._facts.layout.runs[place.run].unit[place.statement]
+        listed = re.split(r"\bFROM\b", self._inputs.texts[shape], maxsplit=1, flags=re.IGNORECASE)[0]
+        found = re.search(rf"(?<!\w){re.escape(column)}(?!\w)", listed, re.IGNORECASE)
+        return found[0] if found else column
+
     def _id(self, place: ValuePlace) -> str:
         shape = self._facts.layout.runs[place.run].unit[place.statement]
         returned = _returned_column(self._inputs.texts[shape])
@@ -154,7 +161,7 @@ class _Writer:
         if link and link.kind == NEW_ID:
             return self._kept(place, f":{self._id(link.source)}")
         if link and link.kind == READ:
-            return self._kept(place, f":{self._prefix(link.source)}{link.column}")
+            return self._kept(place, f":{self._prefix(link.source)}{self._as_written(link.source, link.column)}")
         if link and link.kind == SAME:
             return self._kept(place, self._texts[link.source])
         if link and (link.kind == DIFFERENCE or (link.kind == STEP and copy > 0)):  # of STEP: to the copy before

@@ -13,6 +13,7 @@ import pytest
 
 from pytest_dbcluster.clusters.events.event import Event
 from pytest_dbcluster.clusters.events.nothing import Nothing
+from pytest_dbcluster.clusters.servers.connection import NoAnswer
 from pytest_dbcluster.errors import ProvisionError, WorkloadError
 from pytest_dbcluster.rounds.outages.load_times import LoadTimes
 from pytest_dbcluster.rounds.outages.outage import Books
@@ -243,16 +244,20 @@ def test_a_load_may_have_its_own_conditions(quick):
     assert done.outage.violations == ("condition 3 on node2: 1 and 2",)
 
 
-def test_a_node_that_does_not_say_its_conditions_is_not_whole(quick):
+SILENT = [ProvisionError("node2 does not answer"), NoAnswer("node2", "SELECT 1", 3024, 1.0)]
+
+
+@pytest.mark.parametrize("error", SILENT, ids=["host", "server"])
+def test_a_node_that_does_not_say_its_conditions_is_not_whole(quick, error):
     """The repetition is void, and its cluster serves no other one."""
     client = Client()
     load = Blocked(client)
 
     def ask():
-        raise ProvisionError("node2 does not answer")
+        raise error
 
     load.own = ask
-    with pytest.raises(event_runner.NotWhole, match="did not become whole: node2 does not answer"):
+    with pytest.raises(event_runner.NotWhole, match=r"did not become whole: .*node2"):
         repetition(client, freeing(client), load)
 
 

@@ -14,7 +14,7 @@ from pytest_dbcluster.rounds.round_length import RoundLength
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.options import levels
 from pytest_dbcluster.testbed.options.level_testbed import LevelTestbed, compose, steps
-from pytest_dbcluster.testbed.testbed import TURN
+from pytest_dbcluster.testbed.testbed import TURN, Testbed
 from tests.support.testbeds import WRITE
 
 TWO = {"a": ("1", "2"), "b": ("1", "0")}
@@ -94,6 +94,21 @@ def test_a_running_server_has_the_levels_of_the_round(shared):
         ("sync_binlog=1", "sync_binlog=0"): {"sync_binlog": ("0", "1")}
     }
     made.check()
+
+
+def test_samples_of_a_round_have_the_name_of_its_combination(shared, monkeypatch):
+    """That is the name of the round, too."""
+    made, names = made_of(shared, {"lock_wait_timeout": (86400, 40), "sync_binlog": (0, 1)}), []
+    ordinary = Testbed._run_round
+
+    def noted(self, workload, setting, **how):
+        names.append(how["variant"])
+        return ordinary(self, workload, setting, **how)
+
+    monkeypatch.setattr(Testbed, "_run_round", noted)
+
+    assert made.round(1, block=0, position=0).variant == "10"
+    assert names == ["10"]
 
 
 def test_the_expected_time_of_a_claim_counts_the_rounds_that_options_share(shared):

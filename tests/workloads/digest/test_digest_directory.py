@@ -69,6 +69,28 @@ def test_an_order_has_its_items(digest):
     assert text.count("\\if :copies >= ") == 2
 
 
+def test_a_value_that_is_read_keeps_the_letters_of_its_column(digest, tmp_path):
+    r"""``\gset`` names the variable after the column as the statement writes it."""
+    schema = (
+        "CREATE TABLE Customer (Id INT PRIMARY KEY AUTO_INCREMENT, email VARCHAR(40), UNIQUE KEY (email));\n"
+        "CREATE TABLE Orders (Id INT PRIMARY KEY AUTO_INCREMENT, customerId INT NOT NULL, total INT, "
+        "FOREIGN KEY (customerId) REFERENCES Customer (Id));\n"
+    )
+    statements = []
+    for number in range(200):
+        customer = random.Random(number).randint(1, 60)
+        search = f"SELECT c.Id FROM Customer c WHERE email = 'a{customer}@b.c'"
+        order = f"INSERT INTO Orders (customerId, total) VALUES ({1000 + customer * 13}, {number % 9})"
+        statements += ["BEGIN", search, order, "COMMIT"]
+    found, files = digest(slow(statements), schema)
+    text = next(content for name, content in files.items() if "INSERT INTO Orders" in content)
+
+    prefix, given = re.search(r"\\gset (\w+)\n", text)[1], re.search(r"VALUES \(:(\w+), ", text)[1]
+    assert given == f"{prefix}Id"
+    SQLFiles(tmp_path / "shop")
+    assert found.coverage == pytest.approx(1)
+
+
 def test_rows_come_from_the_log(digest):
     """Keys, new AUTO_INCREMENT values, and the INSERTs for each row of another table."""
     manifest = tomllib.loads(digest(slow(shop()))[1]["workload.toml"])
