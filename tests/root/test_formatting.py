@@ -63,7 +63,15 @@ def test_a_ratio_is_rounded_to_half_a_percent(value):
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(0.012345, "0.01235"), (48.661, "48.66"), (1234.4, "1234"), (11389.6, "11390"), (2.979e6, "2979000"), (0, "0")],
+    [
+        (0.012345, "0.01235"),
+        (48.661, "48.66"),
+        (1234.4, "1234"),
+        (9999.7, "10000"),
+        (11389.6, "11390"),
+        (2.979e6, "2979000"),
+        (0, "0"),
+    ],
 )
 def test_a_measured_figure_has_no_power_of_ten(value, shown):
     """Speeds of a fast server are compared by eye: 9487 and 2.979e+04 cannot be."""

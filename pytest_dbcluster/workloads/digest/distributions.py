@@ -15,7 +15,18 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL
 
 NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-DATE = re.compile(r"'(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.\d+)?)?'")
+DATE = re.compile(r"'(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.\d+)?Z?)?'")
+# Types that refuse most texts, and a drawing of texts that they take.
+TYPED = {
+    "DATE": "random_digits('2023-01-1#')",
+    "DATETIME": "random_digits('2023-01-1# 1#:2#:3#')",
+    "TIMESTAMP": "random_digits('2023-01-1# 1#:2#:3#')",
+    "TIME": "random_digits('1#:2#:3#')",
+    "JSON": "concat('{\"number\": ', random(1, 1000000), '}')",
+    "UUID": "random_digits('########-####-4###-8###-############')",
+    "INET4": "random_digits('10.0.1##.1##')",
+    "INET6": "random_digits('2001:db8::1###')",
+}
 FIRST = "'2020-01-01'"  # generated rows have dates of four years from here
 SPAN = 4 * 365 * 24 * 3600
 NOW = 5  # seconds between a time and its statement that are none
@@ -116,6 +127,17 @@ def text(values: Sequence[str], longest: int) -> ValueDrawing:
     if empty == len(lengths):
         return ValueDrawing("''", note=note)
     return ValueDrawing(drawn, note=note)
+
+
+def of_type(kind: str) -> ValueDrawing | None:
+    """A drawing of texts that a column of this type takes; None for a type that takes any text."""
+    drawn = TYPED.get(kind)
+    return ValueDrawing(drawn, note=f"any values of the type {kind}") if drawn else None
+
+
+def member(members: Sequence[str]) -> ValueDrawing:
+    """A drawing of the members of an ENUM."""
+    return ValueDrawing(draw_weighted({"'" + each.replace("'", "''") + "'": 1.0 for each in members}))
 
 
 def pattern(values: Sequence[str], *, nothing: bool) -> ValueDrawing:

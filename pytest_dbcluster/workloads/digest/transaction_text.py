@@ -304,6 +304,8 @@ class _Writer:
         return ValueDrawing(distributions.keys(numbers, f":{self._inputs.rows[name]}", count))
 
     def _text(self, place: ValuePlace, role: Role, values: Sequence[str], column: TableColumn | None) -> ValueDrawing:
+        if column and (drawing := distributions.of_type(column.kind)):
+            return drawing
         domains = self._inputs.domains
         key = domains.key(role)
         table = domains.schema.get(role.table)
@@ -321,6 +323,8 @@ class _Writer:
         if role.use == LIKE:
             figures = self._facts.layout.runs[place.run].figures[place.statement]
             return distributions.pattern(values, nothing=all(each.sent == 0 for each in figures))
+        if column and column.kind == "ENUM" and column.members:
+            return distributions.member(column.members)
         return distributions.text(values, column.length if column and column.kind in TEXTS else 0)
 
 

@@ -91,6 +91,28 @@ def test_a_value_that_is_read_keeps_the_letters_of_its_column(digest, tmp_path):
     assert found.coverage == pytest.approx(1)
 
 
+def test_columns_of_a_type_get_values_of_it(digest, tmp_path):
+    """A server would refuse random texts, and stand-ins for few of them."""
+    states = ", ".join(f"'state{number}'" for number in range(30))
+    schema = (
+        "CREATE TABLE docs (id INT PRIMARY KEY AUTO_INCREMENT, body JSON, at TIME, made DATETIME, "
+        f"state ENUM ({states}));\n"
+    )
+    statement = "INSERT INTO docs (body, at, made, state) VALUES ('{{\"a\": {0}}}', '0{1}:00:0{1}', '{2}', 'state{3}')"
+
+    def values(drawn):
+        one, day = drawn.randint(1, 3), drawn.randint(10, 28)
+        return drawn.randint(1, 10**6), one, f"2023-11-{day}T22:13", drawn.randint(0, 29)
+
+    text = digest(orders(statement, values), schema)[1]["insert_docs.sql"]
+
+    assert "\\set body concat('{\"number\": ', random(1, 1000000), '}')" in text
+    assert "\\set at random_digits('1#:2#:3#')" in text
+    assert "\\set made random_digits('2023-01-1# 1#:2#:3#')" in text
+    assert "\\set state random_weighted('state0', " in text
+    SQLFiles(tmp_path / "shop")
+
+
 def test_rows_come_from_the_log(digest):
     """Keys, new AUTO_INCREMENT values, and the INSERTs for each row of another table."""
     manifest = tomllib.loads(digest(slow(shop()))[1]["workload.toml"])
