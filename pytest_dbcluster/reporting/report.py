@@ -252,7 +252,7 @@ class Report(Sink):
         Outside of GitHub Actions it needs ``--db-github``. No error of it ends the run.
         """
         asked = getattr(self._config.option, "db_github", False)
-        to = step_summary.files(os.environ, asked=asked)
+        to = step_summary.files(os.environ, asked=asked, root=self._config.rootpath)
         if to is None or not run_recorder.of(self._config):
             return ()
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -29,6 +30,7 @@ LIMIT = 1_000_000  # bytes; GitHub's is 1024 KiB
 RESERVED = 500  # of them, reserved for the sentences about omissions
 AT_LIMIT = "this summary is at GitHub's size limit"
 STEP_SUMMARY, OUTPUT = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"  # environment variables that name files
+WORKSPACE = "GITHUB_WORKSPACE"  # names the directory of the checkout
 LEVELS = {"refuted": "error", "broken": "error", "inconclusive": "warning"}
 ORDER = ("refuted", "inconclusive", "holds", COMPARED)
 BAR, SPAN = 21, math.log(8)  # characters of an interval's bar, which reaches from 1/8 to 8
@@ -45,13 +47,20 @@ class Files:
     output: Path | None
     """The file of the step's outputs."""
 
+    root: str = "."
+    """The root directory of the tests, relative to the checkout; it begins the paths of annotations."""
 
-def files(environment: Mapping[str, str], *, asked: bool) -> Files | None:
-    """The files of this step; None outside of GitHub Actions, unless they are asked for."""
+
+def files(environment: Mapping[str, str], *, asked: bool, root: Path | None = None) -> Files | None:
+    """The files of this step; None outside of GitHub Actions, unless they are asked for.
+
+    root: the root directory of the tests; None for that of the checkout.
+    """
     if not asked and environment.get("GITHUB_ACTIONS") != "true":
         return None
     named = [Path(name) if (name := environment.get(variable)) else None for variable in (STEP_SUMMARY, OUTPUT)]
-    return Files(*named)
+    checkout = environment.get(WORKSPACE)
+    return Files(*named, os.path.relpath(root, checkout) if root and checkout else ".")
 
 
 def write(directory: Path, to: Files, lost: Unwritten) -> list[str]:
@@ -67,7 +76,7 @@ def write(directory: Path, to: Files, lost: Unwritten) -> list[str]:
         if path is not None:
             with lost.note(path):
                 append(path, text.encode())
-    return annotation_lines(source)
+    return annotation_lines(source, to.root)
 
 
 def markdown(source: Source) -> str:
@@ -180,16 +189,20 @@ def _code(text: str) -> str:
     return text.replace("`", "'").replace("|", "\\|").replace("\n", " ")
 
 
-def annotation_lines(source: Source) -> list[str]:
-    """A workflow command for each test that is refuted, broken or inconclusive, at the line of the test."""
-    return [_annotation(test, source.claims) for test in source.tests(*LEVELS)]
+def annotation_lines(source: Source, root: str = ".") -> list[str]:
+    """A workflow command for each test that is refuted, broken or inconclusive, at the line of the test.
+
+    root: as in ``Files``. A test outside of the checkout has no place.
+    """
+    return [_annotation(test, source.claims, root) for test in source.tests(*LEVELS)]
 
 
-def _annotation(test: TestDocument, claims: Sequence[ClaimRecord]) -> str:
+def _annotation(test: TestDocument, claims: Sequence[ClaimRecord], root: str) -> str:
     """The test with its first claim of the test's state, or with pytest's message."""
     own = (record for record in claims if record.test == test.test and words.state(record) == test.outcome)
     why = next(map(closing.one_line, own), test.reason)
-    place = f"file={_property(test.file)},line={test.line}," if test.file and test.line else ""
+    file = os.path.normpath(f"{root}/{test.file}") if test.file and test.line else ".."
+    place = "" if file.startswith("..") else f"file={_property(file)},line={test.line},"
     return f"::{LEVELS[test.outcome]} {place}title={_property(test.outcome)}::{_data(f'{test.test}: {why}')}"
 
 

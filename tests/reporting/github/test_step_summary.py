@@ -115,6 +115,21 @@ def test_tests_are_annotated_where_they_are(source):
     ]
 
 
+def test_annotations_have_paths_of_the_checkout(source, tmp_path):
+    """The tests may have their root directory below it. A test outside of it has no place."""
+    places = ("test_x.py", "../test_y.py", "../../z.py")
+    tests = tuple(TestDocument(TEST, "broken", "no", 1.0, file, 2) for file in places)
+    environment = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(tmp_path)}
+    named = step_summary.files(environment, asked=False, root=tmp_path / "perf")
+    lines = step_summary.annotation_lines(source(tests=tests), named.root)
+
+    assert [line.partition("title")[0] for line in lines] == [
+        "::error file=perf/test_x.py,line=2,",
+        "::error file=test_y.py,line=2,",
+        "::error ",
+    ]
+
+
 def test_an_open_claim_has_its_reason_in_summary_and_annotation(source):
     """The first line of its message has no room for it."""
     open_claim = undecided()
