@@ -58,9 +58,9 @@ def files(environment: Mapping[str, str], *, asked: bool, root: Path | None = No
     """
     if not asked and environment.get("GITHUB_ACTIONS") != "true":
         return None
-    named = [Path(name) if (name := environment.get(variable)) else None for variable in (STEP_SUMMARY, OUTPUT)]
+    summary, output = (Path(name) if (name := environment.get(each)) else None for each in (STEP_SUMMARY, OUTPUT))
     checkout = environment.get(WORKSPACE)
-    return Files(*named, os.path.relpath(root, checkout) if root and checkout else ".")
+    return Files(summary, output, os.path.relpath(root, checkout) if root and checkout else ".")
 
 
 def write(directory: Path, to: Files, lost: Unwritten) -> list[str]:
