@@ -8,6 +8,7 @@ dependencies it would have 341 MB and take 18 s. Installed (``--variant=essentia
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -27,6 +28,7 @@ from pytest_dbcluster.releases.sources import AptEntry, Candidate
 from pytest_dbcluster.releases.vendors import preferences
 
 PROGRAM = "mmdebstrap"
+END_SECONDS = 60.0  # until it has removed its files after SIGTERM
 # Packages of programs that we run on a host beside the server, and packages that every program expects.
 HOST_PACKAGES = (
     "base-files", "base-passwd", "bash", "coreutils", "dash", "debianutils", "findutils", "gawk", "grep", "hostname",
@@ -254,7 +256,9 @@ def _run(line: Sequence[str], name: str, staging: Path, progress: Report) -> Non
         finally:
             if process.poll() is None:
                 process.terminate()  # mmdebstrap then removes its files
-                process.wait()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(END_SECONDS)
+                process.kill()
     if status:
         raise CommandFailed(line[:1], status, "", "".join(errors))
 
