@@ -119,8 +119,8 @@ def share(alpha: float, parts: int) -> float:
     raise ValueError(f"an alpha is shared by 1 to {PARTS[-1]} comparisons, not {parts}")
 
 
-def calibrated(level: float) -> float:
-    """The largest level of the table that is at most this one; the smallest of the table if there is none."""
+def table_level(level: float) -> float:
+    """The largest level of the table that is at most this one; without one the smallest level."""
     return max((one for one in TABLE if one <= level), default=min(TABLE))
 
 

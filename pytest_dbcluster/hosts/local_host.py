@@ -152,7 +152,7 @@ class SupervisorClient:
 def rest_of(process: subprocess.Popen[str]) -> tuple[str, str]:
     """The output of a killed program, as far as it comes within KILLED_SECONDS.
 
-    A program that waits for a disk does not end, and one outside of its group may keep its pipes open.
+    A program that waits for a disk does not end. One outside of its group may keep its pipes open.
     """
     try:
         return process.communicate(timeout=KILLED_SECONDS)

@@ -104,7 +104,7 @@ def removes(results: Path, file: Path) -> bool:
 
 
 def foreign_file(directory: Path) -> str:
-    """A file with a name of ours in a directory into which no run has written; empty if there is none."""
+    """A file with a name of ours, if no run has written into the directory; empty without one."""
     if any((directory / name).exists() for name in (run_document.FILE, schema.CLAIMS, schema.CURVES)):
         return ""
     found = (path for pattern in OURS for path in directory.glob(pattern))

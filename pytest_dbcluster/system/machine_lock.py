@@ -287,7 +287,7 @@ def _holder(directory: int, name: re.Match[str]) -> Holder | None:
     except OSError:
         return None
     try:
-        owner, process = os.fstat(file).st_uid, processes.marked(name)
+        owner, process = os.fstat(file).st_uid, processes.process_of(name)
         user = processes.user_of(*process)
         if user is None and owner == os.geteuid() and not processes.is_running(*process):
             _unlink(directory, name.string)

@@ -166,13 +166,13 @@ def _read(path: str) -> bytes:
 def mark() -> str:
     """The start and the id of this process, as the end of a file name: "t812345-4711-1700000000".
 
-    ``marked`` reads it. Its last two parts are the mark of earlier versions.
+    ``process_of`` reads it. Its last two parts are the mark of earlier versions.
     """
     owner = psutil.Process()
     return f"t{start_ticks(owner.pid)}-{owner.pid}-{owner.create_time():.0f}"
 
 
-def marked(name: re.Match[str]) -> tuple[int, float, int | None]:
+def process_of(name: re.Match[str]) -> tuple[int, float, int | None]:
     """Process id and start time of a match of ``MARK``, as ``is_running`` takes them."""
     return int(name["pid"]), float(name["born"]), int(name["ticks"]) if name["ticks"] else None
 
@@ -180,4 +180,4 @@ def marked(name: re.Match[str]) -> tuple[int, float, int | None]:
 def is_orphaned(path: Path) -> bool:
     """Whether a path's name ends with the ``mark`` of an ended process; False for a name without a mark."""
     found = re.search(rf"-{MARK.pattern}$", path.name)
-    return found is not None and not is_running(*marked(found))
+    return found is not None and not is_running(*process_of(found))

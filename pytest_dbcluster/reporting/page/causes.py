@@ -148,7 +148,7 @@ def _cause(
     look = critical_values.last_look(len(pairs), pairs.instances)
     if look is None:
         return None
-    level = critical_values.calibrated(record.verdict.alpha)
+    level = critical_values.table_level(record.verdict.alpha)
     moved = any(intervals.rejects(pairs.first(look), level, 0.0))
     if not moved and said[0] != RESOURCES[ALWAYS]:
         return None
