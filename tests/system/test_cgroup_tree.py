@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import threading
 from pathlib import Path
@@ -146,7 +147,7 @@ def test_the_owner_of_a_group_is_a_process_and_its_birth():
     """A number that was given to another process is not the owner; a name that says nothing is left alone."""
     mine = Path(cgroups.run_name(RUN_ID))
 
-    assert mine.name.startswith(f"dbcluster-{RUN_ID}-{os.getpid()}-")
+    assert re.fullmatch(rf"dbcluster-{RUN_ID}-t[0-9]+-{os.getpid()}-[0-9]+", mine.name)
     assert not processes.is_orphaned(mine)
     assert processes.is_orphaned(Path(f"dbcluster-{RUN_ID}-{os.getpid()}-1"))
     assert processes.is_orphaned(Path(f"dbcluster-{RUN_ID}-{2**22 + 1}-1"))
