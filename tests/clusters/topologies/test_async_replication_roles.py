@@ -117,3 +117,26 @@ def test_a_lost_primary_with_errant_transactions_is_refused_or_rebuilt(cluster):
     write(third, 11)
     assert agree(cluster)[-2:] == [10, 11]
     cluster.new_errors()
+
+
+@pytest.mark.guests
+def test_in_guests_the_data_of_a_primary_are_copied_as_its_disk(guest):
+    """This machine sees no directory on the disk of a guest. The row that only the lost primary had is gone."""
+    cluster = guest("async_replication", 2, "mariadb:10.11")
+    (first, second), topology = cluster.nodes, cluster.topology
+    first.query("CREATE DATABASE kept")
+    first.query("CREATE TABLE kept.t (id INT PRIMARY KEY)")
+    write(first, 1)
+    assert cluster.settle(60), cluster.backlog()
+    second.query("STOP REPLICA")
+    write(first, 100)
+    topology.remember_roles(cluster.nodes)
+    first.kill()
+    topology.take_over(topology.most_advanced(first, cluster.nodes), cluster.nodes)
+    write(second, 2)
+
+    topology.rejoin(first, cluster.nodes)
+    assert (topology.how_joined(""), topology.errant()) == ("rebuild", 1)
+    assert agree(cluster) == [1, 2]
+    cluster.new_errors()
+    cluster.close()
