@@ -120,6 +120,7 @@ class SupervisorClient:
                 return b""
             self._read += part
         line, _, self._read = self._read.partition(b"\n")
+        self._patience = ANSWER_SECONDS
         return line
 
     def _send(self, do: str, **what: object) -> int:

@@ -345,8 +345,8 @@ class Reading:
 
     def changes(self, record: ClaimRecord) -> bool:
         """Whether the record's line must change: it has another test, or is read otherwise."""
-        before = record.test, record.asserted, record.verdict.outcome
-        return before != (self.test, self.asserted, self.outcome)
+        before = record.test, record.asserted, record.verdict.outcome, record.verdict.reason
+        return before != (self.test, self.asserted, self.outcome, self.reason)
 
     def of_line(self, line: Mapping[str, Any]) -> dict[str, Any]:
         """The content of the record's line as this test reads it."""

@@ -11,7 +11,7 @@ from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.race.standing import Standing
 from pytest_dbcluster.measuring.answer import Answer
 
-ANOTHER = re.compile(r"the test names \S+, but \S+ wins: ")
+ANOTHER = re.compile(r"the test names \S+, but \S+ wins(?:: |$)")
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -26,16 +26,19 @@ class Winner:
     answer: Answer
     """The race as a claim that there is a winner; ``assert winner.answer`` passes if there is one."""
 
+    def __post_init__(self) -> None:
+        """Forget which variant the test of an earlier run has named."""
+        verdict = self.answer.verdict
+        if ANOTHER.match(verdict.reason):
+            reason = ANOTHER.sub("", verdict.reason) or f"{self.standings[0].name} wins"
+            self.answer.verdict = dataclasses.replace(verdict, outcome=Outcome.HOLDS, reason=reason)
+            self.answer.earlier_message = ""
+
     @property
     def name(self) -> str:
         """The short name of the winner. Raises Inconclusive if the race has none."""
-        assert self._claim(Outcome.HOLDS, self._why)
+        assert self._claim(Outcome.HOLDS, self.answer.verdict.reason)
         return self.standings[0].name
-
-    @property
-    def _why(self) -> str:
-        """Why the winner wins. An answer of an earlier run may say first that its test named another variant."""
-        return ANOTHER.sub("", self.answer.verdict.reason)
 
     @property
     def standings(self) -> Sequence[Standing]:
@@ -61,8 +64,9 @@ class Winner:
         if name not in names:
             raise registry.unknown("variant of the race", name, names)
         if name == names[0]:
-            return self._claim(Outcome.HOLDS, self._why)
-        return self._claim(Outcome.FAILS, f"the test names {name}, but {names[0]} wins: {self._why}")
+            return self._claim(Outcome.HOLDS, self.answer.verdict.reason)
+        why = ANOTHER.sub("", self.answer.verdict.reason)
+        return self._claim(Outcome.FAILS, f"the test names {name}, but {names[0]} wins: {why}")
 
     def _claim(self, outcome: Outcome, reason: str) -> Answer:
         """The answer with this outcome; without a winner as it is. One that was read was reported, so it stays."""

@@ -48,7 +48,10 @@ class Files:
     """The file of the step's outputs."""
 
     root: str = "."
-    """The root directory of the tests, relative to the checkout; it begins the paths of annotations."""
+    """The root directory of the tests, relative to the checkout; it begins the paths of annotations.
+
+    "." for a directory that is not below it: the checkout may be mounted at another path.
+    """
 
 
 def files(environment: Mapping[str, str], *, asked: bool, root: Path | None = None) -> Files | None:
@@ -60,7 +63,8 @@ def files(environment: Mapping[str, str], *, asked: bool, root: Path | None = No
         return None
     summary, output = (Path(name) if (name := environment.get(each)) else None for each in (STEP_SUMMARY, OUTPUT))
     checkout = environment.get(WORKSPACE)
-    return Files(summary, output, os.path.relpath(root, checkout) if root and checkout else ".")
+    place = os.path.relpath(os.path.realpath(root), os.path.realpath(checkout)) if root and checkout else "."
+    return Files(summary, output, "." if place.startswith("..") else place)
 
 
 def write(directory: Path, to: Files, lost: Unwritten) -> list[str]:
@@ -202,7 +206,7 @@ def _annotation(test: TestDocument, claims: Sequence[ClaimRecord], root: str) ->
     own = (record for record in claims if record.test == test.test and words.state(record) == test.outcome)
     why = next(map(closing.one_line, own), test.reason)
     file = os.path.normpath(f"{root}/{test.file}") if test.file and test.line else ".."
-    place = "" if file.startswith("..") else f"file={_property(file)},line={test.line},"
+    place = "" if file == ".." or file.startswith("../") else f"file={_property(file)},line={test.line},"
     return f"::{LEVELS[test.outcome]} {place}title={_property(test.outcome)}::{_data(f'{test.test}: {why}')}"
 
 

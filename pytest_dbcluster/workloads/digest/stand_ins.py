@@ -28,7 +28,7 @@ class StandIns:
     """Gives each text one variable."""
 
     def __init__(self, domains: ValueDomains, *, keep: bool) -> None:
-        self._domains, self._keep = domains, keep
+        self._domains, self.keeps = domains, keep
         self.variables: dict[str, str] = {}
         """Name -> value of each stand-in."""
 
@@ -55,7 +55,7 @@ class StandIns:
 
     def _value(self, name: str, number: int, literal: str, column: TableColumn | None) -> str:
         text = text_of_literal(literal)
-        if self._keep or not text or (column and text in column.members):
+        if self.keeps or not text or (column and text in column.members):
             return text
         if column and column.members:
             return column.members[(number - 1) % len(column.members)]

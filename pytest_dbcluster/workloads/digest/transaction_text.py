@@ -145,7 +145,7 @@ class _Writer:
         r"""A column with the letters that its SELECT has: \gset makes names of them."""
         shape = self._facts.layout.runs[place.run].unit[place.statement]
         listed = re.split(r"\bFROM\b", self._inputs.texts[shape], maxsplit=1, flags=re.IGNORECASE)[0]
-        found = re.search(rf"(?<!\w){re.escape(column)}(?!\w)", listed, re.IGNORECASE)
+        found = re.search(rf"(?<!\w){re.escape(column)}(?!\w)(?!`?\s*\.)", listed, re.IGNORECASE)
         return found[0] if found else column
 
     def _id(self, place: ValuePlace) -> str:
@@ -304,8 +304,6 @@ class _Writer:
         return ValueDrawing(distributions.keys(numbers, f":{self._inputs.rows[name]}", count))
 
     def _text(self, place: ValuePlace, role: Role, values: Sequence[str], column: TableColumn | None) -> ValueDrawing:
-        if column and (drawing := distributions.of_type(column.kind)):
-            return drawing
         domains = self._inputs.domains
         key = domains.key(role)
         table = domains.schema.get(role.table)
@@ -316,7 +314,11 @@ class _Writer:
         if key and (rows := domains.rows[key[0].name]) and (exact or refers):
             return _numbered_text(values, key[0].columns.get(key[1]), rows, f":{self._inputs.rows[key[0].name]}")
         few = domains.of(role).few if role.column else _few(values)
-        if few and set(values) <= set(few):
+        named_values = bool(few) and set(values) <= set(few)
+        typed = distributions.of_type(column.kind) if column and role.use != LIKE else None
+        if typed and not (named_values and self._inputs.stand_ins.keeps):
+            return typed
+        if named_values:
             counts = collections.Counter(values)
             named = {f":{self._inputs.stand_ins.name(role.table, role.column, one)}": counts[one] for one in counts}
             return ValueDrawing(distributions.draw_weighted(dict(sorted(named.items(), key=lambda item: -item[1]))))

@@ -74,6 +74,20 @@ def test_reap_ends_one_run_or_what_has_expired(aws, capsys):
     assert aws.left() == {}
 
 
+def test_reap_names_runs_that_this_machine_may_have_begun(aws, capsys, monkeypatch):
+    """Before its last boot, for example. They cost money until they expire; kept ones are no surprise."""
+    monkeypatch.setattr(tags, "owner", lambda: f"{tags.user()}/4711/812/0a1b2c3d-4026531836")
+    launched(fleet(), servers=1, load=False)
+    monkeypatch.setattr(tags, "owner", lambda: "eve@elsewhere/4711/812/0a1b2c3d-4026531836")
+    launched(fleet("ffffffff"), servers=1, load=False)
+    code, _, error = command(capsys, "reap")
+
+    assert code == 0
+    assert missing(error, "run 0a1b2c3d stays until it expires", "boot", "reap --provisioner ec2 --run 0a1b2c3d") == []
+    assert "ffffffff" not in error
+    assert len(aws.instances()) == 2
+
+
 def test_down_ends_runs_by_their_ids(aws, capsys):
     """An unknown one is refused with the known ones, before anything ends."""
     launched(fleet(), servers=1, load=False)

@@ -121,7 +121,7 @@ def test_a_lost_primary_with_errant_transactions_is_refused_or_rebuilt(cluster):
 
 @pytest.mark.guests
 def test_in_guests_the_data_of_a_primary_are_copied_as_its_disk(guest):
-    """This machine sees no directory on the disk of a guest. The row that only the lost primary had is gone."""
+    """A guest's disk shows this machine no directory. The row that only the lost primary had is gone."""
     cluster = guest("async_replication", 2, "mariadb:10.11")
     (first, second), topology = cluster.nodes, cluster.topology
     first.query("CREATE DATABASE kept")

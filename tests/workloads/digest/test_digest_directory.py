@@ -113,6 +113,16 @@ def test_columns_of_a_type_get_values_of_it(digest, tmp_path):
     SQLFiles(tmp_path / "shop")
 
 
+@pytest.mark.parametrize("keep", [True, False])
+def test_literals_of_any_type_stay_if_the_user_wants_them(digest, keep):
+    """Few times of the day are then values of the log; otherwise they are drawn."""
+    schema = "CREATE TABLE shops (id INT PRIMARY KEY AUTO_INCREMENT, opens TIME, KEY (opens));\n"
+    log = slow([f"SELECT id FROM shops WHERE opens = '0{number % 2 + 8}:00:00'" for number in range(100)])
+    variables = tomllib.loads(digest(log, schema, keep_literals=keep)[1]["workload.toml"]).get("variables", {})
+
+    assert ({"08:00:00", "09:00:00"} <= set(variables.values())) is keep
+
+
 def test_rows_come_from_the_log(digest):
     """Keys, new AUTO_INCREMENT values, and the INSERTs for each row of another table."""
     manifest = tomllib.loads(digest(slow(shop()))[1]["workload.toml"])

@@ -141,7 +141,7 @@ def parse_machines(option: str, given: Sequence[str]) -> dict[str, str]:
                 "if the machines reach each other at other addresses than ssh does"
             )
         if private and not _is_address(private):
-            raise ConfigError(f"{option} {text!r}: {private!r} is not an IP address of the machine")
+            raise ConfigError(f"{option} {text!r}: {private!r} is not an IPv4 address of the machine")
         if target in machines:
             raise ConfigError(f"{option} {target}: it is named twice; name each machine once")
         machines[target] = private
@@ -150,7 +150,7 @@ def parse_machines(option: str, given: Sequence[str]) -> dict[str, str]:
 
 def _is_address(text: str) -> bool:
     try:
-        ipaddress.ip_address(text)
+        ipaddress.IPv4Address(text)
     except ValueError:
         return False
     return True

@@ -67,7 +67,7 @@ class Checkups:
 
     def __init__(self, leftovers: Leftovers) -> None:
         self._access = leftovers.access
-        self._targets = leftovers.targets
+        self._targets, self._addresses = leftovers.targets, leftovers.addresses
         self._run = LocalRun()
 
     def results(self) -> list[Checkup]:
@@ -79,7 +79,7 @@ class Checkups:
     def _checkup(self, files: LocalHost, number: int, target: str) -> Checkup:
         try:
             with self._session(files, number, target) as session:
-                machine = Machine(session)
+                machine = Machine(session, self._addresses[target])
                 return self._try(machine)
         except MachineBusy:
             return Checkup(target, busy=True)

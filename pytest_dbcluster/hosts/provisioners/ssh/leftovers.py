@@ -83,7 +83,8 @@ class EndedLeftovers:
 class Leftovers:
     """Leftovers on machines. It has the arguments of the provisioner. Raises ConfigError.
 
-    ``problems``: machine -> why it did not answer the last call.
+    ``addresses``: machine -> its private address; empty for that of ssh. ``problems``: machine -> why it did not answer
+    the last call.
     """
 
     def __init__(
@@ -97,8 +98,9 @@ class Leftovers:
     ) -> None:
         if not machines and not load_machines:
             raise ConfigError("--db-provisioner ssh needs machines: --db-host USER@ADDRESS, once for each")
-        named = (*parse_machines("--db-host", machines), *parse_machines("--db-load-host", load_machines))
-        self.targets = tuple(dict.fromkeys(named))
+        hosts, loads = parse_machines("--db-host", machines), parse_machines("--db-load-host", load_machines)
+        self.addresses = {**loads, **hosts}
+        self.targets = tuple({**hosts, **loads})
         self.access = Access(config, keys, base)
         self.problems: Mapping[str, str] = {}
 

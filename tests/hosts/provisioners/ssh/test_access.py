@@ -82,12 +82,12 @@ def test_what_ssh_or_a_shell_would_take_for_something_else_is_refused(target):
             SshProvisioner(**machines)
 
 
-@pytest.mark.parametrize("private", ["db2", "10.0.0", "10.0.0.1;true", "-oX", "10.0.0.1/24", "a=b"])
+@pytest.mark.parametrize("private", ["db2", "10.0.0", "10.0.0.1;true", "-oX", "10.0.0.1/24", "a=b", "2001:db8::5"])
 def test_a_private_address_is_an_address(private):
     """It goes into the files of servers, which ask nobody for names."""
     with pytest.raises(ConfigError) as caught:
         parse_machines("--db-host", [f"db1={private}"])
-    assert missing(caught.value, f"--db-host {f'db1={private}'!r}: ", f"{private!r} is not an IP address") == []
+    assert missing(caught.value, f"--db-host {f'db1={private}'!r}: ", f"{private!r} is not an IPv4 address") == []
 
 
 def test_a_machine_is_named_once():

@@ -61,7 +61,7 @@ def on(stand_in_hosts):
         ({"machines": ["-oProxyCommand=x"]}, "--db-host '-oProxyCommand=x': it accepts USER@ADDRESS"),
         ({"machines": ["a", "a"]}, "--db-host a: it is named twice"),
         ({"machines": ["a="]}, "--db-host 'a=': it accepts USER@ADDRESS"),
-        ({"machines": ["a=b"]}, "--db-host 'a=b': 'b' is not an IP address of the machine"),
+        ({"machines": ["a=b"]}, "--db-host 'a=b': 'b' is not an IPv4 address of the machine"),
         ({"machines": ["a"], "load_machines": ["a"]}, "--db-load-host a is also a --db-host"),
         ({"machines": ["a"], "base": "tmp"}, "--db-host-directory 'tmp': it accepts an absolute path"),
         ({"machines": ["a"], "keep": True}, "--db-keep: servers on machines of --db-host end with the run"),
