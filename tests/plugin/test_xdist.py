@@ -83,7 +83,7 @@ def test_every_cluster_is_on_one_worker_and_every_result_in_front(made_up):
     The JUnit file has the message of each claim. A line after the last test of a worker reaches the terminal, and is
     no test in that file.
     """
-    for stale in ("allure-results/of-before-result.json", "rounds/07-of-before.csv"):
+    for stale in ("run.json", "allure-results/of-before-result.json", "rounds/07-of-before.csv"):
         (made_up.path / "reports" / "latest" / stale).parent.mkdir(parents=True, exist_ok=True)
         (made_up.path / "reports" / "latest" / stale).touch()
     made_up.makeconftest(FAKE.read_text() + SKETCHES + LATE)

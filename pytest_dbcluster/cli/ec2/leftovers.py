@@ -13,7 +13,6 @@ from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaped, Reaper, Thing
 from pytest_dbcluster.hosts.provisioners.ec2.settings import PLACE
-from pytest_dbcluster.hosts.provisioners.ec2.tags import user
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.reporting.tables import layout
 
@@ -122,13 +121,8 @@ def run_reap(arguments: argparse.Namespace) -> int:
 
 def _tell_unknown(ends: Reaper) -> None:
     """Name the runs of this user of which only the time to live is known: this machine may have begun them."""
-    found = [one for one in ends.look() if not one.foreign]
-    kept_ones = {one.run_id for one in found if one.kept}
-    mine = {one.run_id: one for one in found if one.alive is None and one.owner.partition("/")[0] == user()}
-    for run_id, one in mine.items():
-        if run_id in kept_ones:
-            continue
-        left = duration(max(0.0, one.expires - time.time()))
+    for run_id, expires in ends.unknown().items():
+        left = duration(max(0.0, expires - time.time()))
         tell(
             f"run {run_id} stays until it expires in {left}: another machine began it, or this one before its last "
             f"boot; dbcluster reap --provisioner ec2 --run {run_id} ends it"

@@ -204,6 +204,16 @@ class Reaper:
 
         return self._end(look)
 
+    def unknown(self) -> dict[str, float]:
+        """The runs of this user of which only the time to live is known: by id, when they expire. Kept ones do not count.
+
+        Another machine has begun them, or this one before its last boot. Raises AwsError.
+        """
+        found = [one for one in self.look() if not one.foreign]
+        kept = {one.run_id for one in found if one.kept}
+        mine = [one for one in found if one.alive is None and one.owner.partition("/")[0] == user()]
+        return {one.run_id: one.expires for one in mine if one.run_id not in kept}
+
     def _end(self, look: Callable[[], Sequence[Thing]]) -> Reaped:
         """End what ``look`` finds. Repeat it until AWS has released everything that its instances used."""
         result, ended = Reaped(), set[str]()
