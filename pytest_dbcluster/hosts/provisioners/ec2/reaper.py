@@ -205,7 +205,7 @@ class Reaper:
         return self._end(look)
 
     def unknown(self) -> dict[str, float]:
-        """The runs of this user of which only the time to live is known: by id, when they expire. Kept ones do not count.
+        """The runs of this user of which only the time to live is known: by id, when they expire. No kept ones.
 
         Another machine has begun them, or this one before its last boot. Raises AwsError.
         """
