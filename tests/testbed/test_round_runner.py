@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 import threading
+import time
 
 import pytest
 
@@ -175,6 +177,21 @@ def test_a_round_says_what_its_ledger_and_its_client_say(play):
     assert done.samples["client_cores"] > 0
 
 
+def asked_to_wait(node):
+    """How often a node has asked the others to wait for it."""
+    return int(node.status("wsrep_flow_control_sent")["wsrep_flow_control_sent"])
+
+
+def unlock_when_paused(node, before, unlocked):
+    """Let a node apply again, once the others have waited for it."""
+    try:
+        wait.until(lambda: [] if asked_to_wait(node) > before else ["nobody waits"], "flow control", seconds=60)
+        time.sleep(0.05)  # of pause
+    finally:
+        node.query("UNLOCK TABLES")
+        unlocked.set()
+
+
 class Repeated(Idle):
     """A load of ten seconds, by its own account, that measured half of one; a node does not apply for a while."""
 
@@ -184,11 +201,12 @@ class Repeated(Idle):
         one.query("CREATE OR REPLACE TABLE mysql.dbcluster_paused (id INT PRIMARY KEY)")
         round_runner.drain(setting.cluster)
         other.query("FLUSH TABLES mysql.dbcluster_paused WITH READ LOCK")
-        unlocked = threading.Timer(0.3, other.query, ["UNLOCK TABLES"])
-        unlocked.start()
-        for number in range(200):
+        unlocked, before = threading.Event(), asked_to_wait(other)
+        until_paused = threading.Thread(target=unlock_when_paused, args=(other, before, unlocked))
+        until_paused.start()
+        for number in itertools.takewhile(lambda _: not unlocked.is_set(), itertools.count()):
             one.query(f"INSERT INTO mysql.dbcluster_paused VALUES ({number})")
-        unlocked.join()
+        until_paused.join()
         return RunResult(0.5, 100, 100, span=10.0)
 
 

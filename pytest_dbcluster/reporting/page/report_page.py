@@ -49,6 +49,7 @@ RANKS = {Outcome.FAILS: 0, Outcome.INCONCLUSIVE: 1, Outcome.HOLDS: 2}
 MANY = 4  # claims: a page with so many has contents, and folds the claims that need no attention
 MOST = 500  # claims with a section of their own, each of 40 KB; browsers need seconds for a page of 20 MB
 APART = 2 * ALONE  # claims: a separate process makes the page of so many
+END_SECONDS = 10.0  # until a killed process is gone
 PROGRAM = f"from {__name__} import main; main()"
 DONE = ("report: ", "no page: ")  # the line of ``make``; other lines are progress
 FOLDED = ("holds", states.COMPARED)
@@ -119,6 +120,8 @@ def _make_apart(directory: Path, tell: Report) -> str:
                     tell(line)
         finally:
             process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # Popen waits .25 s only after Ctrl-C
+                process.wait(END_SECONDS)
     if not done:
         raise ConfigError(f"the process that makes it ended with {process.returncode}")
     return done
