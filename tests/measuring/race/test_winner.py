@@ -2,6 +2,7 @@
 
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.measuring.race.running import run
+from pytest_dbcluster.measuring.race.winner import Winner
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.fakes import FakeSource, noisy
 from tests.support.measurements import measurement
@@ -42,3 +43,16 @@ def test_an_answer_that_was_read_keeps_its_outcome():
 
     assert made.is_("slow").verdict.outcome is Outcome.FAILS
     assert made.answer.verdict.outcome is Outcome.HOLDS
+
+
+def test_a_later_run_may_name_another_variant():
+    """The answer of a test that named the wrong one is stored with that name. A resumed run forgets it."""
+    race = run(measurement(FakeSource(("slow", "slower", "fast"), noisy(1.0, 1.5, 0.5, sd=0.02)), budget=1e6))
+    neutral = race.answer.verdict.reason
+    stored = race.is_("slow")
+    assert "names slow, but fast wins" in stored.verdict.reason
+
+    again = Winner(stored)
+    assert (again.answer.verdict.outcome, again.answer.verdict.reason) == (Outcome.HOLDS, neutral)
+    assert "names slower" in again.is_("slower").verdict.reason
+    assert Winner(stored).is_("fast")
