@@ -112,8 +112,8 @@ class SupervisorClient:
             if not poll.poll(1e3 * max(0.0, limit - time.monotonic())):
                 waited, self._patience = self._patience, SILENT_SECONDS
                 raise ProvisionError(
-                    f"the supervisor of the local servers (pid {self.pid}) did not {do} within {waited:g} s: it is "
-                    "stopped, or waits for a disk"
+                    f"the supervisor of the local servers (pid {self.pid}) did not answer {do!r} within {waited:g} s: "
+                    "it is stopped, or waits for a disk"
                 )
             part = os.read(self._process.stdout.fileno(), 2**16)
             if not part:

@@ -182,7 +182,9 @@ def test_a_supervisor_that_does_not_answer_is_said(host, monkeypatch):
         for limit in ("0.3 s", "1 s"):
             with pytest.raises(ProvisionError) as caught:
                 process.status()
-            assert missing(str(caught.value), f"pid {supervisor.pid}", "did not status", limit, "stopped") == []
+            assert (
+                missing(str(caught.value), f"pid {supervisor.pid}", "did not answer 'status'", limit, "stopped") == []
+            )
     finally:
         supervisor.resume()
     monkeypatch.setattr(client, "_patience", 60.0)  # now it has three answers to give
