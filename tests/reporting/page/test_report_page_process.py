@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 import threading
-import time
 
 import pytest
 
@@ -74,17 +73,17 @@ def test_a_process_that_hangs_is_ended(many, another, monkeypatch):
     assert processes.cpu_seconds(pid()) is None
 
 
-def test_an_interrupt_ends_it(many, another, monkeypatch, tmp_path):
+def test_an_interrupt_ends_it(many, another, monkeypatch):
     """At once, and not after the limit of silence; the sentence says how to make the page later."""
     monkeypatch.setattr(making, "SILENT", 10.0)
-    pid = another("exec sleep 60")
+    pid = another("echo 'making the page'; exec sleep 60")
+    shown = threading.Event()
 
     def interrupt():
-        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
-            time.sleep(0.01)
+        assert shown.wait(10)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
 
-    assert "its making was interrupted" in report_page.make(many)
+    assert "its making was interrupted" in report_page.make(many, lambda line: shown.set())
     assert processes.cpu_seconds(pid()) is None

@@ -368,6 +368,7 @@ def test_galera_refuses_tables_before_their_rows(on_galera, files):
     with pytest.raises(ConfigError, match=r"table names has engine \w+, and galera replicates InnoDB tables only"):
         workload.prepare(setting)
 
+    assert setting.cluster.settle(60), setting.cluster.backlog()
     for node in setting.cluster.nodes:
         assert node.query(f"SELECT COUNT(*) FROM {workload.database}.names") == [(0,)]
 
