@@ -107,6 +107,7 @@ class SshProvisioner(Provisioner):
         self._run = LocalRun(keep=keep)
         self.run_id, self.directory = self._run.run_id, self._run.directory
         self._machines: dict[str, Machine] = {}
+        self._joining: list[Session] = []  # of machines that wait for the connections of others
         self._programs = Programs(lambda: list(self._machines.values()), self._tell)
         self._sessions: dict[str, Session] = {}  # of hosts, by directory
         self._numbers = itertools.count(1)
@@ -304,10 +305,14 @@ class SshProvisioner(Provisioner):
         except BaseException:
             close_all([machine.session for machine in taken.values()])
             raise
+        finally:
+            with self._beginning:
+                self._joining.clear()
         if busy:
             close_all([machine.session for machine in taken.values()])
             return busy
-        self._machines |= taken
+        with self._beginning:
+            self._machines |= taken
         self._compare_clocks(taken.values())
         return []
 
@@ -336,6 +341,8 @@ class SshProvisioner(Provisioner):
 
     def _machine(self, target: str) -> Machine:
         session = self._session(target, "machine", exclusive=True)
+        with self._beginning:
+            self._joining.append(session)
         try:
             return Machine(session, self._addresses[target])
         except BaseException:
@@ -370,7 +377,8 @@ class SshProvisioner(Provisioner):
         """Send heartbeats to every agent."""
         while not self._over.wait(remote_programs.BEAT_SECONDS):
             with self._beginning:
-                sessions = [*self._sessions.values(), *(machine.session for machine in self._machines.values())]
+                machines = [machine.session for machine in self._machines.values()]
+                sessions = [*self._sessions.values(), *machines, *self._joining]
             for session in sessions:
                 with contextlib.suppress(ProvisionError):
                     session.agent.beat()

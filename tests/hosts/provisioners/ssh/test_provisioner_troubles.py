@@ -18,6 +18,7 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ProvisionError, Unsupported
+from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support import stand_ins
@@ -87,6 +88,21 @@ def does(hosts):
     for name, undo in reversed(undone):
         done = hosts[name].ssh(undo)
         assert done.returncode == 0, done.stderr
+
+
+def test_a_machine_that_waits_for_another_gets_heartbeats(ssh, monkeypatch):
+    """Otherwise its watchdog would end what runs there, if the other one connects slowly."""
+    monkeypatch.setattr(remote_programs, "BEAT_SECONDS", 1)
+    made, sessions, connect = ssh("host1", "host2"), [], SshProvisioner._session
+
+    def session(self, target, what, **how):
+        if target == "host2" and what == "machine":
+            wait.until(lambda: [] if sessions and sessions[0].agent._beats > 2 else ["none"], "beats", seconds=60)
+        sessions.append(connect(self, target, what, **how))
+        return sessions[-1]
+
+    monkeypatch.setattr(SshProvisioner, "_session", session)
+    runs(*made.acquire(TWO))
 
 
 def programs(host):
