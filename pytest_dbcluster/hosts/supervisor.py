@@ -28,6 +28,7 @@ from typing import Any
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 RUN_VARIABLE = "DBCLUSTER_RUN"
+LOADING_SECONDS = 0.1  # maximum time in which a process begins another program
 CLEAN_SECONDS = 10  # maximum time for the removal of directories and control groups
 AFTER_SECONDS = 60.0  # usual timeout of a clean-up command
 END_SECONDS = 60  # maximum time for the end of all killed children
@@ -170,10 +171,24 @@ def kill_marked(run: str) -> int:
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             # Any user can give a program our mark.
-            if mark in (process / "environ").read_bytes().split(b"\0") and real_user(process) == os.getuid():
+            if mark in environment(process).split(b"\0") and real_user(process) == os.getuid():
                 killed += 1
                 os.kill(int(process.name), signal.SIGKILL)
     return killed
+
+
+def environment(process: Path) -> bytes:
+    """The environment of a process, by its directory in /proc. Raises OSError.
+
+    It is empty for a moment while the process begins another program. So it is read again, for LOADING_SECONDS.
+    Kernel threads and ended processes have no memory.
+    """
+    limit = time.monotonic() + LOADING_SECONDS
+    while not (found := (process / "environ").read_bytes()) and time.monotonic() < limit:
+        if not (process / "statm").read_bytes().split()[0].strip(b"0"):
+            break
+        time.sleep(0.001)
+    return found
 
 
 def real_user(process: Path) -> int:

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 
 import psutil
 import pytest
@@ -69,6 +71,30 @@ def test_a_program_that_cannot_join_its_group_is_not_started(script, tmp_path):
 
     assert missing(answer["error"], "OSError: ", "not join", "control groups", f"{tmp_path}/gone/cgroup.procs") == []
     assert "pid" in ask(script, "spawn", **there)
+
+
+def test_a_process_that_begins_another_program_is_looked_at_again(tmp_path, monkeypatch):
+    """Its environment is empty for a moment, and then a program of a run has the run's mark."""
+    monkeypatch.setattr(supervisor, "LOADING_SECONDS", 60.0)
+    (tmp_path / "statm").write_text("1234 56 7\n")
+    (tmp_path / "environ").touch()
+    begun = threading.Timer(0.2, (tmp_path / "environ").write_bytes, (b"A=1\0",))
+    begun.start()
+
+    assert supervisor.environment(tmp_path) == b"A=1\0"
+    begun.join()
+
+
+@pytest.mark.parametrize(("pages", "seconds"), [("0 0 0", 60.0), ("1234 56 7", 0.0)])
+def test_an_environment_may_stay_empty(tmp_path, monkeypatch, pages, seconds):
+    """That of a kernel thread at once, as it has no memory, and that of another process after a moment."""
+    monkeypatch.setattr(supervisor, "LOADING_SECONDS", seconds)
+    (tmp_path / "statm").write_text(f"{pages} 0 0 0 0\n")
+    (tmp_path / "environ").touch()
+    began = time.monotonic()
+
+    assert supervisor.environment(tmp_path) == b""
+    assert time.monotonic() - began < 30
 
 
 def ended(pid):
