@@ -14,7 +14,7 @@ from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts.host import Host, replication_address
 from pytest_dbcluster.hosts.network import kernel_settings, router
 from pytest_dbcluster.hosts.network.kernel_settings import Ways
-from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath
+from pytest_dbcluster.hosts.network.path import MORE_TRIES, NetworkPath, OnPath
 from pytest_dbcluster.hosts.network.router import BANDS
 from pytest_dbcluster.network import BESIDE_NODES, KernelSettings, NetworkNeeds, Pair, RoundTrips
 
@@ -35,6 +35,8 @@ class GuestPath(NetworkPath):
 
     hosts: end -> its guest. It does not measure TCP, because a guest has no program that exchanges bytes.
     """
+
+    tries = MORE_TRIES  # guests have no priority over other programs of this machine
 
     def __init__(self, hosts: Mapping[str, Host]) -> None:
         super().__init__()

@@ -22,15 +22,14 @@ from pytest_dbcluster.hosts.network import probes, router
 from pytest_dbcluster.hosts.network.kernel_settings import Ways
 from pytest_dbcluster.hosts.network.namespace_host import MakesHost
 from pytest_dbcluster.hosts.network.namespaces import Namespace, Spawns, ahead, come_first, in_new_thread
-from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath
+from pytest_dbcluster.hosts.network.path import MORE_TRIES, NetworkPath, OnPath
 from pytest_dbcluster.hosts.network.router import MTU, Port, Router
 from pytest_dbcluster.hosts.subnets import NO_IPV6, free_subnet
 from pytest_dbcluster.network import BESIDE_NODES, NetworkNeeds, Pair, RoundTrips
 
 OURS, GATEWAY = 254, 253  # the last numbers of two addresses: this machine's and the router ports'
 PEERS, CONTROL = "peers", "control"  # the interfaces of an end: to the router, and to this machine
-# Numbers of measurements if other programs may have priority over us: of the path at rest, and of a wrong link.
-RESTS, MORE_TRIES = 10, 40
+RESTS = 10  # measurements of the path at rest if other programs may have priority over us
 NONE: Mapping[str, tuple[int, Host]] = MappingProxyType({})
 # How often the kernel retries to close a killed program's connection to a peer that is gone. The namespace stays as
 # long: with the kernel's default of 8, for 100 s.
