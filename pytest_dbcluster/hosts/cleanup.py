@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -60,8 +59,8 @@ def exists(directory: Path) -> bool:
     return os.path.lexists(directory / FILE)
 
 
-def run(directory: Path, seconds: float = math.inf) -> None:
-    """Run the commands of the run in this directory, each until its timeout, or for at most ``seconds``.
+def run(directory: Path) -> None:
+    """Run the commands of the run in this directory, each until its timeout.
 
     The output is discarded. A command that fails and a missing program are not errors.
     """
@@ -74,6 +73,6 @@ def run(directory: Path, seconds: float = math.inf) -> None:
                 stdin=quiet,
                 stdout=quiet,
                 stderr=quiet,
-                timeout=min(seconds, command.seconds),
+                timeout=command.seconds,
                 check=False,
             )

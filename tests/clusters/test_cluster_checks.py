@@ -179,10 +179,10 @@ def test_settling_flushes_a_log_that_commits_do_not(standalone):
         node.query("CREATE DATABASE IF NOT EXISTS lazy")
         node.query("CREATE OR REPLACE TABLE lazy.t (id INT AUTO_INCREMENT PRIMARY KEY)")
         node.query("INSERT INTO lazy.t VALUES ()")
+        written = int(node.status("Innodb_lsn_%")["innodb_lsn_current"])  # InnoDB may go on writing
 
-        assert standalone.settle(5) is True
-        log = node.status("Innodb_lsn_%")
-        assert log["innodb_lsn_flushed"] == log["innodb_lsn_current"]
+        assert standalone.settle(60) is True
+        assert int(node.status("Innodb_lsn_%")["innodb_lsn_flushed"]) >= written
         assert node.query("SELECT @@global.innodb_flush_log_at_trx_commit") == [(0,)]
     finally:
         node.query("SET GLOBAL innodb_flush_log_at_trx_commit = 1")

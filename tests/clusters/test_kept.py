@@ -169,7 +169,7 @@ def test_an_up_that_is_interrupted_leaves_nothing(data, number):
         time.sleep(0.02)
 
     assert output == ""
-    assert not left(started[0].run_id)
+    wait.until(lambda: [str(one) for one in left(started[0].run_id)], "the end of its programs", seconds=60)
     assert not list(data.iterdir())
     if number == signal.SIGINT:
         assert up.returncode == main.INTERRUPTED

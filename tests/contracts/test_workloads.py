@@ -23,7 +23,7 @@ SCRIPTS = Path(__file__).parents[1] / "workloads" / "script" / "scripts"
 LOADS = {
     "luascript": [LuaScript(SCRIPTS / "counter.lua", threads=2, seconds=0.1, restore=True)],
     "mysqlslap": [MySQLSlap(mode, concurrency=4, queries=40, quick_queries=40, rows=300) for mode in MODES],
-    "sqlfiles": [SQLFiles(ITEMS, threads=2, seconds=0.1)],
+    "sqlfiles": [SQLFiles(ITEMS, threads=2, seconds=0.5)],  # one transaction in four writes
     "sysbench": [
         SysBench(f"oltp_{event}", table_count=2, size=300, threads=2, seconds=0.1)
         for event in ("insert", "delete", "update_index")

@@ -304,7 +304,8 @@ def test_a_look_counts_on(host):
     second = host.look(20)
 
     assert list(first)[:6] == list(agent.COUNTED[:6])
-    assert all(second[name] >= first[name] for name in first)
+    counted = set(first) - {"idle", "iowait"}  # the kernel may move time from one to the other
+    assert all(second[name] >= first[name] for name in counted)
     assert second["user"] + second["system"] > first["user"] + first["system"]
 
 

@@ -60,12 +60,12 @@ def test_each_command_runs_with_its_environment_and_says_nothing(run, tmp_path, 
 
 def test_commands_that_fail_are_no_error(run, tmp_path):
     """A program that is gone, one that fails, and one that does not end; those after them run."""
-    for argv in (["/no/such/program"], ["false"], ["sleep", "60"]):
-        cleanup.record(run, Command(argv, {}))
+    for argv, seconds in ((["/no/such/program"], 60.0), (["false"], 60.0), (["sleep", "60"], 0.5)):
+        cleanup.record(run, Command(argv, {}, seconds))
     cleanup.record(run, touching(tmp_path / "last"))
     began = time.monotonic()
 
-    cleanup.run(run, seconds=0.5)
+    cleanup.run(run)
 
     assert (tmp_path / "last").exists()
     assert time.monotonic() - began < 30

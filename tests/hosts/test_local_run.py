@@ -41,7 +41,10 @@ def kill_supervisor(run):
 
 def ended(pid):
     """Whether a process is gone, for ``wait.until``."""
-    gone = not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    try:
+        gone = psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return []
     return [] if gone else [f"{pid} runs"]
 
 

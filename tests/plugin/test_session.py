@@ -175,7 +175,7 @@ def test_a_claim_that_cannot_be_decided_is_refused_while_others_have_the_machine
     with made.pool.turns.building():  # the template, which the cache keeps
         made.testbed(load, on, ReleaseName("mariadb", "10.11"), across_durability=True)
     made.pool.turns = Turns(MachineLock(tmp_path / "machine"))
-    with measuring_in(tmp_path / "machine"), wait.lock_limit(0.0, "--db-wait"):
+    with measuring_in(tmp_path / "machine"), wait.lock_limit(30.0, "--db-wait"):
         first, second = Measure(made, ReleaseName("mariadb", "10.11"), request.node, [])(
             load, on=on, across_durability=True
         )

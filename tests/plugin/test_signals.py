@@ -162,6 +162,9 @@ def test_a_signal_at_the_end_of_another_plugins_hook_ends_the_run(suite, number)
         conftest.write(f"""
 import os
 import time
+from pytest_dbcluster.plugin import signals
+
+signals.AGAIN_SECONDS = 2  # until it comes again, the first test has been counted
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):

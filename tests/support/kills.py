@@ -23,6 +23,7 @@ from tests.support import conftests
 PHASES = ("collection", "lock wait", "server start", "data load", "warm-up", "round", "checks")
 WITH_SERVERS = PHASES[2:]
 REACH_SECONDS = 300.0  # to reach a phase, on a busy machine
+BUSY = 100.0  # seconds until a killed run is gone, on a busy machine
 DELAY_SECONDS = 0.3  # the kill comes at random so long after the phase has begun
 SUITE = """\
 import os

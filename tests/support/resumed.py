@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.support import conftests
 
 FAKE = Path(__file__).with_name("fake_session.py").read_text()
-WORDS = ["-p", "no:cacheprovider"]
+WORDS = ["--db-seed=5", "-p", "no:cacheprovider"]
 RESUME = [*WORDS, "--db-resume"]
 # Each load whose rounds are drawn is a line of the file "drawn".
 COUNTED = """

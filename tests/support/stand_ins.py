@@ -141,7 +141,7 @@ class StandIn:
         """Let the server read its files again; connections stay. Returns when it has done so and shows its key."""
         log, listening = self.root / "var/log/sshd.log", "Server listening on 0.0.0.0"
         before = log.read_text().count(listening)
-        servers = [one for one in psutil.Process(self.pid).children() if one.name() == "sshd"]
+        servers = [one for one in psutil.Process(self.pid).children() if _is_server(one)]
         # Others are what is left of a connection whose process has ended.
         min(servers, key=psutil.Process.create_time).send_signal(signal.SIGHUP)
 
@@ -210,6 +210,13 @@ class StandIn:
         make_key(self.system, file)
         for path in (file, file.with_name(f"{file.name}.pub")):
             os.chown(path, self.first_id, self.first_id)
+
+
+def _is_server(process: psutil.Process) -> bool:
+    try:
+        return process.name() == "sshd"
+    except psutil.NoSuchProcess:  # what was left of a connection, until now
+        return False
 
 
 class StandIns:

@@ -339,8 +339,8 @@ class Inserts(Idle):
 
 @pytest.fixture(scope="module")
 def semisync(bring):
-    """A primary that waits a tenth of a second for its replica, with a table to write to."""
-    cluster = bring("semisync", 2, rpl_semi_sync_master_timeout="100")
+    """A primary that waits three seconds for its replica, with a table to write to."""
+    cluster = bring("semisync", 2, rpl_semi_sync_master_timeout="3000")
     cluster.nodes[0].query("CREATE DATABASE dbcluster_rounds")
     cluster.nodes[0].query("CREATE TABLE dbcluster_rounds.t (id INT AUTO_INCREMENT PRIMARY KEY)")
     return cluster

@@ -18,7 +18,6 @@ from tests.support.stand_ins import StandIns
 KINDS = ("TERM", "INT", "supervisor", "stop")
 TIMES = int(os.environ.get("DBCLUSTER_CHAOS", "20"))
 HANG = 15.0  # seconds after a kill, from which on a run counts as one that hangs
-BUSY = 100.0  # the same in the usual tests, whose machine may be busy with others
 EACH = [
     pytest.param(phase, kind, id=f"{phase.replace(' ', '-')}-{kind}")
     for phase in kills.PHASES
@@ -34,7 +33,7 @@ def codes(phase, kind):
     return (0, 2, -number) if phase == "checks" else (2,)  # it may have just ended by itself
 
 
-def check(place, phase, kind, words=(), locks=(), *, limit=BUSY, seed=None):
+def check(place, phase, kind, words=(), locks=(), *, limit=kills.BUSY, seed=None):
     """Kill one run, and check its end. Returns the seconds that it took to end, and what it said."""
     with kills.killed(place, phase, words, locks) as run:
         seconds = run.ended(run.kill(kind, random.Random(seed)), limit)
@@ -76,8 +75,8 @@ def test_two_ctrl_c_end_a_run_with_workers(tmp_path, workers):
     with kills.killed(tmp_path / "run", "warm-up", [f"-n{workers}"]) as run:
         for _ in range(2):
             began = run.kill("INT", random.Random(), group=True)
-        run.ended(began, BUSY)
-        wait.until(run.left, "the end of what the run has started", seconds=BUSY)
+        run.ended(began, kills.BUSY)
+        wait.until(run.left, "the end of what the run has started", seconds=kills.BUSY)
         said = run.said()
 
     assert (run.process.returncode, "Traceback" in said, "INTERNALERROR" in said) == (2, False, False), said

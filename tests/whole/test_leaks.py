@@ -15,6 +15,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.system import cache
 from tests.support import conftests
+from tests.support.kills import BUSY
 
 SUITE = """\
 from pytest_dbcluster.spec import ClusterSpec
@@ -202,5 +203,5 @@ def test_sigkill_ends_every_server_within_seconds(run):
     run.process.kill()
     run.process.wait(100)
 
-    wait.until(run.programs, "the end of the servers", seconds=10)
-    wait.until(lambda: [str(path) for path in run.data.glob("*")], "the end of the files", seconds=10)
+    wait.until(run.programs, "the end of the servers", seconds=BUSY)
+    wait.until(lambda: [str(path) for path in run.data.glob("*")], "the end of the files", seconds=BUSY)

@@ -10,6 +10,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.hosts.provisioners.container import engine
 from tests.support import engines
+from tests.support.kills import BUSY
 from tests.whole.test_leaks import ENDLESS, SHORT, Run
 
 MISSING = engines.missing() or engines.no_image("mariadb:10.11")
@@ -57,4 +58,4 @@ def test_sigkill_in_mid_round_leaves_nothing_within_seconds(begin):
     run.process.kill()
     run.process.wait(100)
 
-    wait.until(lambda: left(run), "the end of everything", seconds=20)
+    wait.until(lambda: left(run), "the end of everything", seconds=BUSY)

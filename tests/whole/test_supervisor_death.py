@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import psutil
 
 from pytest_dbcluster.hosts import supervisor
@@ -31,8 +33,12 @@ def test_next(measure):
 
 def supervisors(run):
     """The supervisors of a run."""
-    children = psutil.Process(run.process.pid).children()
-    return [child for child in children if supervisor.__file__ in child.cmdline()]
+    found = []
+    for child in psutil.Process(run.process.pid).children():
+        with contextlib.suppress(psutil.Error):  # a tool that has ended
+            if supervisor.__file__ in child.cmdline():
+                found.append(child)
+    return found
 
 
 def test_the_next_test_has_another_supervisor_and_new_clusters(tmp_path):

@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import ConfigError, Unsupported
@@ -77,13 +78,13 @@ def test_each_transaction_has_a_new_connection(setting):
 
 def test_idle_connections_stay_beside_the_load(setting):
     """From before the first transaction until the end; the load's own threads have their usual endpoints."""
-    node, load = setting.cluster.nodes[0], dataclasses.replace(SMALL, idle=50)
+    node, load = setting.cluster.nodes[0], dataclasses.replace(SMALL, idle=50, seconds=2.0, rate=100.0)
     most, done = seen_while(node, lambda: load.run(setting), wanted=54)
 
     assert most == 54
     assert load.clients == 54
     assert done.good > 0
-    assert sessions(node) == 0
+    wait.until(lambda: ["left"] if sessions(node) else [], "the end of its connections", seconds=60)
 
 
 def test_idle_connections_are_divided_between_load_hosts(setting, others):
@@ -100,7 +101,7 @@ def test_idle_connections_are_divided_between_load_hosts(setting, others):
 def test_more_idle_connections_than_open_files_are_possible(briefly, client):
     """The usual limit of a process is 1024 files."""
     cluster = briefly("standalone", max_connections="1300")
-    setting, load = setting_of(cluster, client), dataclasses.replace(SMALL, idle=1200)
+    setting, load = setting_of(cluster, client), dataclasses.replace(SMALL, idle=1200, seconds=2.0, rate=100.0)
     load.prepare(setting)
     most, done = seen_while(cluster.nodes[0], lambda: load.run(setting), wanted=1204)
 
@@ -133,11 +134,11 @@ def test_threads_have_their_endpoints_beside_idle_connections(galera2, client):
 
 def test_a_pause_comes_before_each_transaction(setting):
     """Around its mean; the latencies do not have it."""
-    load = dataclasses.replace(SMALL, pause=0.01, threads=8, seconds=1.0)
+    load = dataclasses.replace(SMALL, pause=0.1, threads=8, seconds=4.0)
     done = load.run(setting)
 
-    assert done.good / 8 == pytest.approx(1.0 / 0.0105, rel=0.25)
-    assert done.ledger.total.latencies.percentile(0.5) < 0.005
+    assert done.good / 8 == pytest.approx(4.0 / 0.1005, rel=0.3)
+    assert done.ledger.total.latencies.percentile(0.5) < 0.05
 
 
 @pytest.fixture(scope="module", params=["mariadb:11.8", "mysql:9.7"])

@@ -221,7 +221,7 @@ def test_a_server_that_dies_in_a_round_is_the_cause(briefly, client, said):
     """Not the tool's lost connections are the message, but the node and the last lines of its error log."""
     cluster = briefly("standalone")
     setting = setting_of(cluster, client, said)
-    load = of("oltp_read_write", seconds=0.6)
+    load = of("oltp_read_write", seconds=20)
     load.prepare(setting)
     thread = once_it_runs(lambda _: os.kill(cluster.nodes[0].process.pid, signal.SIGKILL))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import resource
-import time
 import types
 from pathlib import Path
 
@@ -94,17 +93,16 @@ def test_the_driver_is_pure_python(found):
 
 
 def test_an_fsync_takes_time(tmp_path):
-    """The time of an fsync is above 0 and below the limit of the whole measurement."""
-    assert 0 < probes.fsync_seconds(tmp_path) < probes.FSYNC_SECONDS
+    """The time of an fsync is above 0."""
+    assert probes.fsync_seconds(tmp_path) > 0
 
 
-def test_an_fsync_is_measured_once(tmp_path):
+def test_an_fsync_is_measured_once(tmp_path, monkeypatch):
     """The second call returns the cached result of the first one."""
     first = probes.fsync_seconds(tmp_path)
-    start = time.perf_counter()
+    monkeypatch.setattr(probes.os, "fdatasync", lambda file: pytest.fail("measured again"))
 
     assert probes.fsync_seconds(tmp_path) == first
-    assert time.perf_counter() - start < 0.01
 
 
 def test_measuring_an_fsync_leaves_no_file(tmp_path):

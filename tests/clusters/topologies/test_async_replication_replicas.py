@@ -106,6 +106,7 @@ def test_what_a_replica_has_not_applied_is_a_backlog(cluster):
     position = primary.query(words.executed)[0][0]
 
     assert not cluster.settle(0.2)
+    wait.until(lambda: [one for one in cluster.backlog() if not one.startswith("node3 ")], "the other", seconds=60)
     (backlog,) = cluster.backlog()
     assert backlog.startswith("node3 must still apply ")
     assert position.rpartition("-")[2].rpartition(":")[2] in backlog

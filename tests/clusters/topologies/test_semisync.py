@@ -23,9 +23,9 @@ FIRST_WORD = {"mariadb": "rpl_semi_sync_master", "mysql": "rpl_semi_sync_source"
 
 @pytest.fixture(scope="module", params=RELEASES)
 def cluster(bring, request):
-    """A primary that waits 300 ms for one of two replicas; tests leave it on and settled."""
+    """A primary that waits 3 s for one of two replicas; tests leave it on and settled."""
     release = find.find(request.param)
-    made = bring("semisync", 3, release, **{f"{FIRST_WORD[release.product]}_timeout": "300"})
+    made = bring("semisync", 3, release, **{f"{FIRST_WORD[release.product]}_timeout": "3000"})
     made.nodes[0].query("CREATE DATABASE kept")
     made.nodes[0].query("CREATE TABLE kept.t (id INT AUTO_INCREMENT PRIMARY KEY)")
     made.settle(10)
@@ -219,7 +219,7 @@ def test_every_commit_that_two_have_to_acknowledge_waits_for_both(bring):
         find.find("mysql:9.7"),
         rpl_semi_sync_source_wait_for_replica_count="2",
         rpl_semi_sync_source_wait_point="AFTER_COMMIT",
-        rpl_semi_sync_source_timeout="300",
+        rpl_semi_sync_source_timeout="3000",
     )
     assert acknowledgement(cluster) == ("received by 2 replicas (AFTER_COMMIT)", 0)
     before = watched(cluster)

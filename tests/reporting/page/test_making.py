@@ -24,13 +24,15 @@ making = Making(processes={processes})
 made = making.views([(f"view {{n}}", functools.partial(make, n)) for n in range({many})])
 print(json.dumps([made, making.failed, here]))
 """
-# Draws views in two processes, each of which says who it is and then waits.
+# Draws views in two processes, each of which says who it is and then waits for the end of their parent.
 SLOW = """
 import os, time
 from pytest_dbcluster.reporting.page.making import ALONE, Making
+here = os.getpid()
 def draw(number):
     os.write(1, f"{os.getpid()}\\n".encode())
-    time.sleep(1 if number < 2 else 600)
+    while os.getppid() == here:
+        time.sleep(0.01)
     return number
 def view(number):
     return lambda: draw(number)

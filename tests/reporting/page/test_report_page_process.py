@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.reporting.page import making, report_page
 from pytest_dbcluster.reporting.page.report_page import APART
 from pytest_dbcluster.system import processes
@@ -31,7 +32,7 @@ def another(tmp_path, monkeypatch):
         program.write_text(NOTES_ITSELF.format(at=tmp_path, body=body))
         program.chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(program))
-        return lambda: int((tmp_path / "pid").read_text())
+        return lambda: int((tmp_path / "pid").read_text() or 0)
 
     return put
 
@@ -64,10 +65,16 @@ def test_a_process_that_fails_is_a_sentence(many, another):
     assert said == ["MemoryError"]
 
 
-def test_a_process_that_hangs_is_ended(many, another, monkeypatch):
+def test_a_process_that_hangs_is_ended(many, another, monkeypatch, tmp_path):
     """After the limit of silence."""
-    monkeypatch.setattr(making, "SILENT", 0.2)
     pid = another("exec sleep 60")
+
+    def lines_of(process):
+        wait.until(lambda: [] if list(tmp_path.glob("pid")) and pid() else ["no process"], "its begin", seconds=60)
+        return making.lines_of(process)
+
+    monkeypatch.setattr(report_page, "lines_of", lines_of)
+    monkeypatch.setattr(making, "SILENT", 0.2)
 
     assert "has said nothing for 0 s" in report_page.make(many)
     assert processes.cpu_seconds(pid()) is None

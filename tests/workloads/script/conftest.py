@@ -24,6 +24,6 @@ def script(tmp_path):
     def script(text, **fields):
         path = tmp_path / "mine.lua"
         path.write_text(text)
-        return LuaScript(path, **{"threads": 2, "seconds": 0.2, **fields})
+        return LuaScript(path, **{"threads": 2, "seconds": 1.0, **fields})
 
     return script

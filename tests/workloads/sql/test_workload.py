@@ -133,7 +133,7 @@ def drawn(setting, workload):
 
 def test_blocks_have_equal_inputs(setting, files, provisioner):
     """For every variant, as text and prepared, at any rate, on one load host or two; other blocks have others."""
-    workload = files({"browse.sql": None, "note.sql": NOTE}, threads=4, seconds=0.3)
+    workload = files({"browse.sql": None, "note.sql": NOTE}, threads=4, seconds=1.5)
     once = drawn(setting, workload)
     (other,) = provisioner.acquire(ClusterSpec("standalone", name="other"))
     two_hosts = dataclasses.replace(setting, others=(other,))
@@ -149,7 +149,7 @@ def test_blocks_have_equal_inputs(setting, files, provisioner):
 
 def test_weights_decide_how_often_a_file_runs(setting, files):
     """As given, or as workload.toml says. Each 64 transactions of a connection have nearly the same mix."""
-    workload = files({"other.sql": "SELECT 1;"}, transactions=["browse.sql@9", "other.sql"], threads=1, seconds=0.5)
+    workload = files({"other.sql": "SELECT 1;"}, transactions=["browse.sql@9", "other.sql"], threads=1, seconds=3.0)
     workload.prepare(setting)
     entries = workload.run(setting).ledger.entries
 
@@ -234,13 +234,13 @@ def test_a_procedure_may_return_rows(setting, files, prepared):
 def test_sleeps_and_rollbacks_count(setting, files):
     """A sleep is part of the transaction; a rollback by design is one of the ledger's outcomes."""
     text = "BEGIN;\nDELETE FROM items;\n\\sleep 20 ms\nROLLBACK;"
-    workload = files({"browse.sql": None, "undo.sql": text}, threads=1)
+    workload = files({"browse.sql": None, "undo.sql": text}, threads=1, seconds=1.0)
     workload.prepare(setting)
     result = workload.run(setting)
     entry = result.ledger.entries["undo"]
 
     assert (entry.committed, result.commits) == (0, 0)
-    assert 3 <= entry.rolled_back <= 10
+    assert 3 <= entry.rolled_back <= 50
     assert entry.latencies.percentile(0.01) > 0.019
     assert query(setting, workload, "SELECT COUNT(*) FROM items") == [(100,)]
 

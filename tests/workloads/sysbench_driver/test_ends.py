@@ -79,7 +79,7 @@ def test_the_time_until_there_is_a_connection_again_is_lost(standalone, filled, 
     setting = filled(standalone)
     node = standalone.nodes[0]
     locked = in_the_middle(lambda: lock_out(node, 0.5), node)
-    outcome, _ = sysbench_driver.run(call(setting, event, threads=1), setting, seconds=1.2)
+    outcome, _ = sysbench_driver.run(call(setting, event, threads=1), setting, seconds=4)
     locked.join()
     total = outcome.ledger.total
 
@@ -92,7 +92,7 @@ def test_what_was_acknowledged_is_there_after_a_loss(standalone, filled):
     """Every insert that the load counts as committed is in the table, and no more besides than the unknown ones."""
     setting, node = filled(standalone), standalone.nodes[0]
     killer = kill_connections(node)
-    outcome, _ = sysbench_driver.run(call(setting, "oltp_insert"), setting, seconds=0.6)
+    outcome, _ = sysbench_driver.run(call(setting, "oltp_insert"), setting, seconds=3)
     killer.join()
     more = node.query(f"SELECT COUNT(*) FROM {SCHEMA}.sbtest1")[0][0] - ROWS
     total = outcome.ledger.total
@@ -107,7 +107,7 @@ def test_a_run_can_outlive_a_node(bring, filled):
     setting = filled(cluster)
     node = cluster.nodes[0]
     killer = in_the_middle(lambda: os.kill(node.process.pid, signal.SIGKILL), node)
-    outcome, reports = sysbench_driver.run(call(setting, "oltp_update_index"), setting, seconds=0.8, outlive=True)
+    outcome, reports = sysbench_driver.run(call(setting, "oltp_update_index"), setting, seconds=3, outlive=True)
     killer.join()
 
     assert len(reports) == 4

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-import threading
 import time
 
 from pytest_dbcluster.clusters.servers.connection import Connection
@@ -36,13 +35,12 @@ def test_a_load_runs_until_it_is_told_to_stop(standalone, filled):
     told = []
 
     def stop():
-        time.sleep(1.0)
+        time.sleep(0.8)
         until.stop()
         told.append(time.time())
 
-    stopper = threading.Thread(target=stop)
     began = time.time()
-    stopper.start()
+    stopper = in_the_middle(stop, standalone.nodes[0])
     result, reports = run(setting, "oltp_update_index", until)
     ended = time.time()
     stopper.join()

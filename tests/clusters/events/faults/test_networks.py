@@ -108,7 +108,8 @@ def test_a_replica_takes_over_after_its_primary_has_lost_its_host(mariadb, provi
         returned = event.restore(cluster, happened)
 
         assert (happened.void, happened.node, promoted) == ("", "node1", ["node2"])
-        assert 0.5 <= happened.marks["detected"] < 1.9  # our own proof would take a second more
+        assert happened.marks["detected"] >= 0.5
+        assert happened.marks["detected"] - happened.marks["cut"] < 1.9  # our own proof would take a second more
         assert happened.marks["detected"] < happened.marks["routed"] < happened.marks["ended"]
         assert returned.seconds > 0
         assert [node.name for node in cluster.writers] == ["node1"]

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
+from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.host import EndsCommands, Falls
 from pytest_dbcluster.hosts.provisioners.ssh.session import SMALL
 from pytest_dbcluster.spec import ClusterSpec
@@ -87,11 +88,12 @@ def test_a_status_is_that_of_the_command(host):
         host.run(["no-such-program"])
 
 
-def test_a_command_that_hangs_is_killed_after_its_time(host):
+def test_a_command_that_hangs_is_killed_after_its_time(host, monkeypatch):
     """With what it started, and with what it had said until then."""
+    monkeypatch.setattr(agent, "KILLED_SECONDS", 30.0)
     mark = 200_000 + os.getpid()
-    with pytest.raises(CommandFailed, match=r" on node1 did not end within 1 s: begun$") as caught:
-        host.run(["sh", "-c", f"echo begun; sleep {mark} & sleep {mark}"], seconds=1)
+    with pytest.raises(CommandFailed, match=r" on node1 did not end within 5 s: begun$") as caught:
+        host.run(["sh", "-c", f"echo begun; sleep {mark} & sleep {mark}"], seconds=5)
 
     assert caught.value.stdout == "begun\n"
     assert host.run(["sh", "-c", f"pgrep -f '^sleep {mark}' || echo none"]).stdout == "none\n"
@@ -307,7 +309,8 @@ def test_a_machine_says_what_it_has_used(host):
     second = host.usage()
 
     assert {"cpu_user", "cpu_system", "cpu_idle", "cpu_iowait", "cpu_steal", "network_packets"} <= set(first)
-    assert all(second[name] >= first[name] for name in first)
+    counted = set(first) - {"cpu_idle", "cpu_iowait"}  # the kernel may move time from one to the other
+    assert all(second[name] >= first[name] for name in counted)
     assert second["cpu_user"] + second["cpu_system"] > first["cpu_user"] + first["cpu_system"]
     assert second["network_sent_bytes"] > first["network_sent_bytes"]
 

@@ -20,6 +20,7 @@ from pytest_dbcluster.clusters.servers import cnf_file
 from pytest_dbcluster.clusters.servers.cnf_judge import judge_file
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts.provisioners.vm import host as vm_host
 from pytest_dbcluster.hosts.provisioners.vm import provisioner as module
 from pytest_dbcluster.hosts.provisioners.vm.provisioner import GuestProvisioner
 from pytest_dbcluster.spec import ClusterSpec
@@ -152,8 +153,9 @@ def test_a_large_message_reaches_a_guest(pair):
         wait.until(lambda: [] if (size := got()) == "2000000" else [f"{size} bytes"], "the whole message", seconds=60)
 
 
-def test_a_guest_counts_what_it_uses(pair):
+def test_a_guest_counts_what_it_uses(pair, monkeypatch):
     """CPU, disk and network, as its own kernel does: what it sends to nobody, nobody receives."""
+    monkeypatch.setattr(vm_host, "LOOK_SECONDS", 30.0)
     host, other = pair
     nobody = f"{host.address.rpartition('.')[0]}.250"
     before, there = host.usage(), other.usage()
@@ -170,11 +172,12 @@ def test_a_guest_counts_what_it_uses(pair):
     assert other.usage()["network_sent_bytes"] - there["network_sent_bytes"] < 10 * 1000
 
 
-def test_a_paused_guest_tells_nothing(pair):
+def test_a_paused_guest_tells_nothing(pair, monkeypatch):
     """Its figures are unknown then."""
     pair[1].pause()
     assert pair[1].usage() == {}
     pair[1].resume()
+    monkeypatch.setattr(vm_host, "LOOK_SECONDS", 30.0)
 
     assert pair[1].usage()["cpu_idle"] > 0
 
