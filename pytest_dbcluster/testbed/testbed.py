@@ -97,7 +97,8 @@ class Testbed(RoundSource):
         self._timeline = Timeline() if sampled else None
         self._gatherer = Gatherer(self.names, self.variants, pool, self.client, self._switch_cluster)
         self._network, self.resolved = self._gatherer.network, self._gatherer.resolved
-        self._compared, self._excused = set[int](), set[Cluster]()  # the first: after the comparison of durability
+        self._compared = set[int]()  # variants, after the comparison of durability
+        self._excused, self._turned = set[Cluster](), set[Cluster]()  # after a void round; after a turn
         self._racing = list(range(len(self.variants)))  # without those that left a race
         self._used: Cluster | None = None  # the cluster of the last round
         durability.compare_promises(self.names, self.variants, pool.resolution.defaults, allowed=across_durability)
@@ -186,7 +187,6 @@ class Testbed(RoundSource):
         """Run one round of a variant (0-based) and return it.
 
         The steps: start and populate the cluster if needed, switch, reset, settle, measure, drain.
-
         Blocks alternate the instances; all variants of a block use the same instance. An error or Ctrl-C during the
         round marks the cluster as dirty, so no later round uses it. The first round raises ConfigError for variants
         with different durability, unless ``across_durability`` is set.
@@ -288,15 +288,17 @@ class Testbed(RoundSource):
 
     def _draw(self, variant: int, block: int, position: int, began: float) -> Round:
         running = self._prepare(variant, block % self.instances)
-        # A fresh cluster for each turn has its own warm-up round.
-        self.is_used = self.one_at_a_time or (self.is_used and running.is_warm(block))
+        if self.one_at_a_time and running.cluster in self._turned:
+            self._pool.end(self._variants_needed(variant))  # otherwise two clusters are compared, and not two variants
+            running = self._prepare(variant, 0)
+        self._turned.add(running.cluster)
+        self.is_used = self.one_at_a_time or (self.is_used and running.is_warm(block))  # each turn has a warm-up
         queued = time.monotonic()
         with self._pool.measuring(), self._mark_dirty_on_error(running.cluster):
             began += time.monotonic() - queued  # a round does not include the wait for the machine
             if not self.one_at_a_time:
                 return self._round(running, variant, block, position, began)
-            # The first round after a start is a warm-up.
-            with span("warm-up"):
+            with span("warm-up"):  # the first round after a start
                 self._round(running, variant, block, position, began)
             done = round_runner.merge([self._round(running, variant, block, position, began) for _ in range(TURN)])
             if not done.void:
@@ -465,8 +467,8 @@ class Testbed(RoundSource):
         The result is the largest of all neighbours. It is None for clusters that run one at a time: each turn is a
         fresh cluster, so their differences are part of the noise that the interval shows.
         """
-        known = calibrations.largest_difference(numbers, self._setup, self.instances, metric)
-        return None if known is None or self.one_at_a_time else known
+        alone, setup = self.one_at_a_time, self._setup
+        return None if alone else calibrations.largest_difference(numbers, setup, self.instances, metric)
 
     @property
     def _setup(self) -> calibrations.Setup:
@@ -479,12 +481,10 @@ class Testbed(RoundSource):
 
     def blind_spot(self, *numbers: int, by_size: bool = False) -> str:
         """Why this machine cannot decide a claim about these variants (0-based); empty if it can."""
-        variants = [self.variants[number] for number in numbers]
-        shared = blind_spots.scaling([one.spec for one in variants], self._pool.provisioner.offers, by_size=by_size)
-        if shared:
+        variants, offers = [self.variants[number] for number in numbers], self._pool.provisioner.offers
+        if shared := blind_spots.scaling([one.spec for one in variants], offers, by_size=by_size):
             return shared
-        # This may start a container for the client, and it measures the disk.
-        with self._pool.turns.building(), span("evidence"):
+        with self._pool.turns.building(), span("evidence"):  # it may start a client's container, and measures the disk
             hosts = [self._pool.data_host(variant, self.client) for variant in variants]
             return blind_spots.flushing(variants, hosts)
 

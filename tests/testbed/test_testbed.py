@@ -335,6 +335,23 @@ def test_clusters_take_turns_where_memory_holds_one(pool, monkeypatch):
     assert differing(made, 1, 0)["innodb_buffer_pool_size"] == (str(128 * 2**20), str(64 * 2**20))
 
 
+def test_each_turn_is_a_fresh_cluster_where_memory_holds_two_of_four(pool, monkeypatch):
+    """Otherwise all turns would compare the same two clusters, and equal clusters differ."""
+    own = ONE.with_options(innodb_buffer_pool_size="64M").named("own")
+    made = source(pool, WRITE, ONE, own, instances=2)
+    room = lambda: types.SimpleNamespace(total=2**34, available=int((2.5 - len(pool.clusters)) * MARIADB.memory))  # noqa: E731
+    monkeypatch.setattr(psutil, "virtual_memory", room)
+    processes = []
+    for block, variants in enumerate(((0, 1), (1, 0))):
+        for position, number in enumerate(variants):
+            made.round(number, block=block, position=position)
+            processes.append(made._used.nodes[0].process.pid)
+
+    assert made.one_at_a_time is True
+    assert len(set(processes)) == 4
+    assert made.cluster_difference(0, 1, metric="goodput") is None
+
+
 def test_clusters_run_side_by_side_where_memory_holds_them(shared):
     """Then a turn is one round, and both stay."""
     made = source(shared, WRITE, ONE, ONE.with_options(innodb_buffer_pool_size="64M").named("own"))
