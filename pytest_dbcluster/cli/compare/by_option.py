@@ -19,7 +19,7 @@ from pytest_dbcluster import reasons
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import EQUAL, Outcome, Verdict
 from pytest_dbcluster.cli.compare import guards
-from pytest_dbcluster.cli.compare.comparison import Comparison
+from pytest_dbcluster.cli.compare.comparison import OUTCOMES, Comparison, is_failure
 from pytest_dbcluster.clusters.servers.variables import is_identity, meaning
 from pytest_dbcluster.errors import ConfigError, DBClusterError
 from pytest_dbcluster.formatting import NOTHING, ratio
@@ -27,7 +27,7 @@ from pytest_dbcluster.measuring.drawing.levels import LevelPlan
 from pytest_dbcluster.measuring.factorial.effects import Effects, InteractionEstimate
 from pytest_dbcluster.reporting.documents import run_document
 from pytest_dbcluster.reporting.tables import layout
-from pytest_dbcluster.reporting.tables.no_worse import COMMAND, MARGIN
+from pytest_dbcluster.reporting.tables.no_worse import COMMAND, MARGIN, Result
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed.options import levels
 from pytest_dbcluster.testbed.options.level_testbed import LevelTestbed
@@ -118,6 +118,9 @@ class AloneAnswer:
     reason: str = ""
     """Why there is no verdict; empty if there is one."""
 
+    failed: bool = False
+    """Whether an error is the reason, such as a server that died."""
+
     @property
     def text(self) -> str:
         """The answer in one line."""
@@ -149,6 +152,21 @@ class OptionAnswer:
 
     alone: AloneAnswer | None = None
     """The answer about the options that carry the difference; None if none or all of them do."""
+
+    failed: bool = False
+    """Whether an error is the reason, such as a server that died."""
+
+    @property
+    def why(self) -> str:
+        """``reason``, or the error of the options alone."""
+        return self.reason or (self.alone.reason if self.alone is not None and self.alone.failed else "")
+
+    @property
+    def result(self) -> Result:
+        """Whether each option has an answer, and whether an error ended the measurement."""
+        if self.failed or (self.alone is not None and self.alone.failed):
+            return Result.BROKEN
+        return Result.NO_WORSE if self.is_complete else Result.UNKNOWN
 
     @property
     def is_complete(self) -> bool:
@@ -256,7 +274,7 @@ class OptionComparison(Comparison):
             measurement.end()
             found = rows(self._found, verdicts, effects.interactions())
         except DBClusterError as error:
-            return OptionAnswer(name, (), self._why(error))
+            return OptionAnswer(name, (), self._why(error), failed=is_failure(error))
         return OptionAnswer(name, found, alone=self._measure_alone(workload, found, end))
 
     def _measure_alone(self, workload: Workload, found: Sequence[OptionRow], end: float) -> AloneAnswer | None:
@@ -276,7 +294,7 @@ class OptionComparison(Comparison):
             answer = guards.same(comparison._measurement(workload, test_of(workload), seconds))
             return AloneAnswer(carrying, len(found), answer.verdict)
         except DBClusterError as error:
-            return AloneAnswer(carrying, len(found), None, self._why(error))
+            return AloneAnswer(carrying, len(found), None, self._why(error), is_failure(error))
 
 
 def rows(
@@ -347,7 +365,13 @@ def test_of(workload: object) -> str:
 
 def outcomes(answers: Sequence[OptionAnswer]) -> list[tuple[str, run_document.Outcome, str]]:
     """Test name, outcome and reason of each workload, for ``ComparisonResults.finish_tests``."""
-    return [(test_of(one.workload), "holds" if one.is_complete else "inconclusive", one.reason) for one in answers]
+    return [(test_of(one.workload), OUTCOMES[one.result], one.why) for one in answers]
+
+
+def overall(answers: Sequence[OptionAnswer]) -> Result:
+    """Whether each option of each workload has an answer, and whether an error ended a measurement."""
+    results = {one.result for one in answers}
+    return next((one for one in (Result.BROKEN, Result.UNKNOWN) if one in results), Result.NO_WORSE)
 
 
 def table(answer: OptionAnswer, names: tuple[str, ...]) -> list[str]:

@@ -148,7 +148,7 @@ def _add_how(compare: argparse.ArgumentParser) -> None:
 
 
 def run_compare(arguments: argparse.Namespace) -> int:
-    """``dbcluster compare``: compare my.cnf files or two releases; return 0, 3 or 4 (see ``Result``)."""
+    """``dbcluster compare``: compare my.cnf files or two releases; return 0, 1, 3 or 4 (see ``Result``)."""
     module_of(arguments.provisioner)  # before the directory of the results exists
     by_option.check(arguments)
     if arguments.why and len(arguments.cnf) > 2:
@@ -221,7 +221,7 @@ def _print_options(answers: Sequence[OptionAnswer], names: tuple[str, ...], resu
         _print(by_option.table(answer, names))
     _print([""], results.finish_tests(by_option.outcomes(answers)))
     print(by_option.sentence(answers))
-    return int((Result.NO_WORSE if all(one.is_complete for one in answers) else Result.UNKNOWN).value)
+    return int(by_option.overall(answers).value)
 
 
 def _open(seconds: float, provisioner: str, places: Mapping[str, Any]) -> tuple[Pool, float]:

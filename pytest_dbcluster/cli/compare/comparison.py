@@ -74,7 +74,12 @@ STEP = 10  # seconds; an advised --seconds is a multiple of it
 BETWEEN = 10.0  # seconds between two lines of progress, unless a claim is judged
 
 OUTCOMES: Mapping[Result, run_document.Outcome] = MappingProxyType(
-    {Result.NO_WORSE: "holds", Result.WORSE: "refuted", Result.UNKNOWN: "inconclusive"}
+    {
+        Result.NO_WORSE: "holds",
+        Result.WORSE: "refuted",
+        Result.UNKNOWN: "inconclusive",
+        Result.BROKEN: run_document.BROKEN,
+    }
 )
 
 
@@ -217,6 +222,11 @@ class ComparisonResults:
             return [*advice, *self._lost.lines(), report_page.make(self.directory, self.line)]
 
 
+def is_failure(error: DBClusterError) -> bool:
+    """Whether an error says that something is wrong, and not only that there was no time for an answer."""
+    return not isinstance(error, Inconclusive | LockHeld)
+
+
 class Comparison:
     """Two variants, baseline first, or several that race, on clusters of ``pool``.
 
@@ -283,7 +293,7 @@ class Comparison:
             answer.report()  # no test reads it
             measurement.end()
         except DBClusterError as error:
-            return RacedWorkload(str(workload), _interrupted_answer(measurement), self._why(error))
+            return RacedWorkload(str(workload), _interrupted_answer(measurement), self._why(error), is_failure(error))
         held = answer.verdict.outcome is Outcome.HOLDS
         return RacedWorkload(str(workload), answer, "" if held else answer.verdict.reason)
 
@@ -306,7 +316,7 @@ class Comparison:
         except DBClusterError as error:
             interrupted = _interrupted_answer(closed)
             shown = None if interrupted is None else no_worse.of_answer(interrupted)
-            return ComparedWorkload(name, shown, reason=self._why(error))
+            return ComparedWorkload(name, shown, reason=self._why(error), failed=is_failure(error))
         measured = no_worse.of_answer(throughput), no_worse.of_answer(closer)
         try:
             if not isinstance(workload, OpenLoop) or not two_answers:
@@ -314,7 +324,8 @@ class Comparison:
             p95 = no_worse.of_answer(self._tail(workload, test, closed, end, (1 - CLOSED_SHARE) * (end - now)))
             return ComparedWorkload(name, *measured, p95, remark=remark)
         except DBClusterError as error:
-            return ComparedWorkload(name, *measured, reason=self._why(error), remark=remark)
+            why, failed = self._why(error), is_failure(error)
+            return ComparedWorkload(name, *measured, reason=why, failed=failed, remark=remark)
 
     def _why(self, error: DBClusterError) -> str:
         """Why there is no answer. Raises the error if it ends everything before the first answer."""

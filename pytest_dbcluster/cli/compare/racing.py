@@ -29,6 +29,9 @@ class RacedWorkload:
     reason: str = ""
     """Why there is no winner; empty if there is one."""
 
+    failed: bool = False
+    """Whether an error ended the race, such as a server that died."""
+
     @property
     def standings(self) -> Sequence[Standing]:
         """The place of each variant; empty without an answer."""
@@ -42,7 +45,7 @@ class RacedWorkload:
     @property
     def result(self) -> Result:
         """Whether there is a winner. The exit code of the command depends on all workloads."""
-        return Result.NO_WORSE if self.winner else Result.UNKNOWN
+        return Result.NO_WORSE if self.winner else Result.BROKEN if self.failed else Result.UNKNOWN
 
 
 def refuse_equal(variants: Sequence[Variant], files: Sequence[str], *, anyway: bool = False) -> None:
@@ -86,7 +89,9 @@ def tables(raced: Sequence[RacedWorkload]) -> list[str]:
 
 
 def overall(raced: Sequence[RacedWorkload]) -> Result:
-    """Whether one variant wins on all workloads."""
+    """Whether one variant wins on all workloads, and whether an error ended a race."""
+    if any(item.result is Result.BROKEN for item in raced):
+        return Result.BROKEN
     winners = {item.winner for item in raced}
     return Result.NO_WORSE if len(winners) == 1 and "" not in winners else Result.UNKNOWN
 

@@ -35,6 +35,7 @@ KNOWN = json_text.Format(
 
 Outcome = Literal["holds", "refuted", "inconclusive", "broken", "skipped", "passed", "cut short"]
 CUT_SHORT: Literal["cut short"] = "cut short"
+BROKEN: Literal["broken"] = "broken"
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 

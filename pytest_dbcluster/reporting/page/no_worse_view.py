@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.measuring import remarks
-from pytest_dbcluster.reporting.documents.run_document import CUT_SHORT
+from pytest_dbcluster.reporting.documents.run_document import BROKEN, CUT_SHORT
 from pytest_dbcluster.reporting.page import summary
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.records import ClaimRecord
@@ -74,7 +74,8 @@ def workloads(source: Source) -> list[ComparedWorkload]:
         test = tests.get(name)
         ended = test is not None and test.outcome != CUT_SHORT
         reason = test.reason if test and ended else ""
-        found.append(_workload(name.removeprefix(START), by_test.get(name, ()), reason))
+        made = _workload(name.removeprefix(START), by_test.get(name, ()), reason)
+        found.append(dataclasses.replace(made, failed=test is not None and test.outcome == BROKEN))
     if run and len(found) < run.selected:
         found.append(ComparedWorkload(NOT_BEGUN, None, reason="the comparison ended before them"))
     return found

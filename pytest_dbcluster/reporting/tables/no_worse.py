@@ -31,6 +31,7 @@ class Result(enum.Enum):
     """The result of a comparison for the candidate. ``value`` is the exit code."""
 
     NO_WORSE = 0
+    BROKEN = 1
     WORSE = 3
     UNKNOWN = 4
 
@@ -38,6 +39,7 @@ class Result(enum.Enum):
 OUTCOMES = {Result.NO_WORSE: Outcome.HOLDS, Result.WORSE: Outcome.FAILS, Result.UNKNOWN: Outcome.INCONCLUSIVE}
 ENDS = {
     Result.NO_WORSE: "{candidate} is no worse than {baseline}",
+    Result.BROKEN: "could not measure whether {candidate} is worse than {baseline}",
     Result.WORSE: "{candidate} is worse than {baseline}",
     Result.UNKNOWN: "could not tell whether {candidate} is worse than {baseline}",
 }
@@ -101,6 +103,9 @@ class ComparedWorkload:
     reason: str = ""
     """Why an answer is missing; empty if no answer is missing."""
 
+    failed: bool = False
+    """Whether it is missing because of an error, such as a server that died."""
+
     remark: str = ""
     """Remarks about the data (``Evidence.data_fits``) and about earlier tries of the throughput."""
 
@@ -111,10 +116,11 @@ class ComparedWorkload:
 
     @property
     def result(self) -> Result:
-        """The result of both answers."""
-        if self.throughput is None:
-            return Result.UNKNOWN
-        return judge(self.throughput.verdict, None if self.p95 is None else self.p95.verdict)
+        """The result of both answers. After an error only "worse" counts."""
+        known = Result.UNKNOWN
+        if self.throughput is not None:
+            known = judge(self.throughput.verdict, None if self.p95 is None else self.p95.verdict)
+        return Result.BROKEN if self.failed and known is not Result.WORSE else known
 
 
 def certain_margin(verdict: Verdict) -> float:
@@ -181,10 +187,11 @@ def judge(throughput: Verdict, p95: Verdict | None) -> Result:
 
 
 def overall(compared: Sequence[ComparedWorkload]) -> Result:
-    """Worse if one workload is worse, no worse if all are no worse, otherwise unknown."""
+    """Worse if one workload is worse, broken after an error, no worse if all are no worse, otherwise unknown."""
     results = {item.result for item in compared}
-    if Result.WORSE in results:
-        return Result.WORSE
+    for result in (Result.WORSE, Result.BROKEN):
+        if result in results:
+            return result
     return Result.NO_WORSE if results == {Result.NO_WORSE} else Result.UNKNOWN
 
 

@@ -19,6 +19,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.factorial.effects import InteractionEstimate
 from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.reporting.tables.no_worse import Result
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.claims.factorial.test_contrasts import trial_of
@@ -93,6 +94,19 @@ def test_the_options_that_carry_it_are_compared_alone():
     left = AloneAnswer(("flush",), 2, None, "0 s are left")
     answer = dataclasses.replace(answered([0.3, 0.0, 0.0]), alone=left)
     assert by_option.table(answer, NAMES)[-1] == "flush alone against all 2 options: could not tell: 0 s are left"
+
+
+@pytest.mark.parametrize("at", ["effects", "alone"])
+def test_an_error_has_another_exit_code_than_an_open_answer(at):
+    """Also if it ended the last rounds, of the options alone."""
+    answer = answered([0.3, 0.0, 0.0])
+    if at == "alone":
+        failed = dataclasses.replace(answer, alone=AloneAnswer(("flush",), 2, None, "node1 died", failed=True))
+    else:
+        failed = OptionAnswer("tpcc", (), "node1 died", failed=True)
+
+    assert by_option.overall([answer, failed]) is Result.BROKEN
+    assert by_option.outcomes([failed]) == [("dbcluster compare --by-option::tpcc", "broken", "node1 died")]
 
 
 def test_the_carrying_options_are_measured_over_all_of_them(monkeypatch, tmp_path):

@@ -18,7 +18,7 @@ from pytest_dbcluster.cli.compare import command as compare
 from pytest_dbcluster.cli.compare import comparison
 from pytest_dbcluster.cli.compare.comparison import Comparison, rules_of
 from pytest_dbcluster.cli.compare.guards import closer, no_slower, tail_cap
-from pytest_dbcluster.errors import Inconclusive, LockHeld, ProvisionError
+from pytest_dbcluster.errors import Inconclusive, LockHeld, NodeDied, ProvisionError, SeriesVoid
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
@@ -393,10 +393,49 @@ def test_what_fails_later_does_not_cost_what_was_measured():
     made._kept.records.append("an answer")
 
     (compared,) = made.workloads([TPCC()])
-    assert (compared.throughput, compared.reason) == (None, "node db1 died")
+    assert (compared.throughput, compared.reason, compared.result) == (None, "node db1 died", Result.BROKEN)
     made._kept.records.clear()
     with pytest.raises(ProvisionError):
         made.workloads([TPCC()])
+
+
+@pytest.mark.parametrize(
+    ("error", "result", "said"),
+    [
+        (
+            NodeDied("node1", "SIGKILL", "log", []),
+            Result.BROKEN,
+            "could not measure whether new is worse than old: sys",
+        ),
+        (SeriesVoid("tables differ"), Result.BROKEN, "could not measure whether new is worse than old"),
+        (Inconclusive("no time"), Result.NO_WORSE, "new is no worse than old: "),
+    ],
+)
+def test_an_error_in_p95_is_no_answer_about_the_candidate(monkeypatch, error, result, said):
+    """Its server may have died of the candidate's options. A p95 that had no time changes nothing."""
+    made = Made(100.0)
+    made._kept.records.append("an answer")
+
+    def tail(*_):
+        raise error
+
+    monkeypatch.setattr(made, "_tail", tail)
+    compared = made.workloads([SysBench("oltp_point_select", threads=2)])
+
+    assert (compared[0].result, no_worse.overall(compared)) == (result, result)
+    assert no_worse.sentence(compared, ("old", "new")).startswith(said)
+
+
+def test_worse_is_worse_after_an_error_too():
+    """What was measured before it stands."""
+    slower = answered(1.0, 1.6)
+    compared = [
+        ComparedWorkload("a", slower, slower, reason="node db1 died", failed=True),
+        ComparedWorkload("b", None, reason="node db1 died", failed=True),
+    ]
+
+    assert [one.result for one in compared] == [Result.WORSE, Result.BROKEN]
+    assert no_worse.overall(compared) is Result.WORSE
 
 
 def test_a_machine_that_stays_busy_ends_the_comparison_with_what_it_has():

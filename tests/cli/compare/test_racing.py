@@ -47,6 +47,7 @@ def raced(workload, *, wins="", reason=""):
             Result.UNKNOWN,
         ),
         ([RacedWorkload("x", None, "no time")], "could not tell which is best: no winner on x", Result.UNKNOWN),
+        ([RacedWorkload("x", None, "died", True)], "could not tell which is best: no winner on x", Result.BROKEN),
     ],
 )
 def test_the_answer_is_a_winner_of_all_workloads(items, said, result):
