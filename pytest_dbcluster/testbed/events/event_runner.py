@@ -184,7 +184,7 @@ def _prepare(event: Event, cluster: Cluster) -> None:
 def _act(event: Event, cluster: Cluster) -> Happened:
     try:
         return event.act(cluster)
-    except ProvisionError as error:
+    except (SQLError, ProvisionError) as error:
         raise NotWhole(_why_not_whole(event, cluster, error)) from error
 
 

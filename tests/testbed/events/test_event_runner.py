@@ -261,6 +261,19 @@ def test_a_node_that_does_not_say_its_conditions_is_not_whole(quick, error):
         repetition(client, freeing(client), load)
 
 
+@pytest.mark.parametrize("error", SILENT, ids=["host", "server"])
+def test_an_error_after_the_proof_of_an_event_is_not_whole(quick, error):
+    """Such as peers that still count a killed node. Another repetition must not take its place in silence."""
+    client = Client()
+
+    def act(self, cluster):
+        raise error
+
+    event = type("FailsLate", (Frees,), {"client": client, "act": act})()
+    with pytest.raises(event_runner.NotWhole, match=r"did not become whole: .*node2"):
+        repetition(client, event, Blocked(client))
+
+
 def test_a_cluster_that_breaks_a_promise_of_its_topology_is_not_whole(quick):
     """Such as a replica with a transaction that its primary lacks. The repetition is void, so no claim holds."""
     client = Client()

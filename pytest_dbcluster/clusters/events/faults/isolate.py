@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.events import event, powers
 from pytest_dbcluster.clusters.events.event import Event, Happened
-from pytest_dbcluster.errors import ConfigError, NotReady
+from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.host import Partitions
 from pytest_dbcluster.network import NODE, pair_of
 
@@ -86,13 +86,10 @@ class Isolate(Event):
             and (shut := [pair for pair, way in cluster.path.settings().items() if way.loss == 1])
         ):
             happened.void = happened.void or f"the kernel still drops all packets of {shut}"
-        try:
-            if node.running:  # a server may have given up
-                wait.until(
-                    lambda: [] if powers.answers(node) else ["it does not answer"], node.name, seconds=REACHED_SECONDS
-                )
-        except NotReady as error:
-            happened.void = happened.void or f"after the event: {error}"
+        if node.running:  # a server may have given up
+            wait.until(
+                lambda: [] if powers.answers(node) else ["it does not answer"], node.name, seconds=REACHED_SECONDS
+            )
         if left and node.running:
             event.notice_return(node, cluster, happened, log)
         return happened

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_dbcluster.clusters.events.maintenance import large_transaction
 from pytest_dbcluster.clusters.topology import topology
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.errors import ConfigError, NotReady
 from pytest_dbcluster.events import LargeTransaction
 from pytest_dbcluster.spec import ClusterSpec
 
@@ -36,6 +37,20 @@ def test_all_rows_are_in_one_transaction(galera2, rows):
     assert event.restore(galera2, happened) is None
     assert galera2.settle(30)
     assert [node.query(SCHEMAS) for node in galera2.nodes] == [[], []]
+
+
+def test_a_transaction_that_stays_on_one_node_is_an_outcome(galera2, monkeypatch):
+    """It is an error, which no other repetition takes the place of. The rows may be there later."""
+    monkeypatch.setattr(large_transaction, "EVERYWHERE_SECONDS", 0.2)
+    event = LargeTransaction(5)
+    event.prepare(galera2)
+    monkeypatch.setattr(LargeTransaction, "_problems", lambda *_: ["node2 has 0 of 5 rows"])
+    try:
+        with pytest.raises(NotReady, match="node2 has 0 of 5 rows"):
+            event.act(galera2)
+    finally:
+        galera2.nodes[0].query("DROP DATABASE dbcluster_large")
+        assert galera2.settle(60)
 
 
 def test_a_transaction_that_fails_proves_nothing(galera2):
