@@ -129,6 +129,8 @@ def discount(verdict: Verdict, bottleneck: str) -> Verdict:
 def _stands(verdict: Verdict) -> bool:
     """Whether every ratio that is possible without the bottleneck gives the same verdict."""
     held = verdict.outcome is Outcome.HOLDS
+    if verdict.claim.of_kind.composed:  # a limit moves the ratio of two ratios to either side
+        return False
     limits = (verdict.decided_low, verdict.decided_high) if held else (verdict.low, verdict.high)
     low, high = (math.log(value) if value else -math.inf for value in limits)
     if low <= 0 <= high:

@@ -162,6 +162,14 @@ def test_a_bottleneck_hides_differences_and_makes_none(claim, ratio, outcome, st
     assert load_generator.discount(found, "") == found
 
 
+def test_no_ratio_of_two_ratios_stands():
+    """A limit on either pair moves it, and so to either side."""
+    found = verdict(kinds.fades(), 2.0)
+
+    assert found.outcome is Verdict.HOLDS
+    assert load_generator.discount(found, MARK).outcome is Verdict.INCONCLUSIVE
+
+
 def limited(*means):
     """Two series whose load generator is the limit on the faster one."""
     source = FakeSource(("slow", "fast"), noisy(*means), limited=lambda variant: "a thread" if variant else "")
