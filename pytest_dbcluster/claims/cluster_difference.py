@@ -91,6 +91,12 @@ def combine(one: ClusterDifference, other: ClusterDifference) -> ClusterDifferen
     return ClusterDifference(both, sources, min(one.pairs, other.pairs), one.instances, commands)
 
 
+def add(one: ClusterDifference, other: ClusterDifference) -> ClusterDifference:
+    """The difference of the ratio of two ratios, each of two clusters: the root of the sum of both squares."""
+    both = combine(one, other)
+    return dataclasses.replace(both, log_ratio=math.hypot(one.log_ratio, other.log_ratio))
+
+
 def upper(log_ratios: Sequence[float], noise: float = 0.0) -> float:
     """Return f from the log ratios of pairs of fresh equal clusters, one for each pair of clusters.
 

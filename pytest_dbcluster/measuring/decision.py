@@ -7,7 +7,7 @@ import functools
 import statistics
 from collections.abc import Mapping, Sequence
 
-from pytest_dbcluster.claims import estimators, intervals, verdict, wording
+from pytest_dbcluster.claims import cluster_difference, estimators, intervals, verdict, wording
 from pytest_dbcluster.claims.claim import Claim, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.factorial import contrasts, judging
@@ -140,6 +140,10 @@ def add_cluster_difference(question: Question, measurement: Measurement) -> tupl
     difference = source.cluster_difference(*variants, metric=question.metric)
     if difference is None:
         return question, None
+    if claim.of_kind.composed:
+        parts = (source.cluster_difference(*two, metric=question.metric) for two in question.comparisons)
+        if found := [part for part in parts if part]:
+            difference = functools.reduce(cluster_difference.add, found)
     if question.asserted and (why := difference.refuses(claim.kind, claim.margins)):
         raise ConfigError(f"{source.load}: {why}")
     return dataclasses.replace(question, claim=dataclasses.replace(claim, apart=difference.bound)), difference

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
 from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.measuring.series import fades, series_of
@@ -58,6 +59,16 @@ def test_equal_losses_are_inconclusive():
     with pytest.raises(Inconclusive, match=r"needs "):
         bool(fades((one, one_far), (many, many_far)))
     assert len(measured(source)) <= 4 * 40
+
+
+def test_each_of_both_ratios_has_a_difference_of_clusters():
+    """They add up. Between both pairs there is none."""
+    source, (one, one_far, many, many_far) = four()
+    known = {(1, 0): 0.03, (3, 2): 0.04}
+    source.cluster_difference = lambda *numbers, metric: ClusterDifference(known.get(numbers, 0.04), "measured", 24)
+    answer = fades((one, one_far), (many, many_far))
+
+    assert answer.verdict.claim.apart == pytest.approx(0.05)
 
 
 def test_the_first_verdict_comes_after_17_blocks():
