@@ -57,7 +57,9 @@ def why_not_covered(record: ClaimRecord) -> str:
 def _chance(record: ClaimRecord) -> float:
     """The maximum chance that any try of this claim is wrong, including clusters that differ by more than f."""
     claim, alpha = record.verdict.claim, record.verdict.alpha
-    return record.tries * ((GUARD_LEVEL if claim.guard else alpha) + (1 / ONE_IN if claim.apart else 0.0))
+    several = record.standings or (claim.of_kind.of_many and not claim.of_kind.composed)
+    comparisons = len(record.rounds) - 1 if several else 1
+    return record.tries * ((GUARD_LEVEL if claim.guard else alpha) + (comparisons / ONE_IN if claim.apart else 0.0))
 
 
 def _at_most(chance: float) -> str:

@@ -49,6 +49,15 @@ def test_the_chances_of_all_claims_add_up(records, bound):
     assert ";" not in line  # which separates what is said of guards, and of claims that are not covered
 
 
+def test_each_comparison_of_a_claim_may_have_unlike_clusters():
+    """The winner of a race is compared with every other variant."""
+    made = apart(MEASURED)
+    series = made.rounds[made.candidate]
+    raced = dataclasses.replace(made, standings=(None,) * 5, rounds=dict.fromkeys("abcde", series))
+
+    assert joint_error.line([record(), raced]).startswith("2 claims: at most .021 ")
+
+
 def test_guards_count_apart():
     """Their level is a hundred times that of claims."""
     line = joint_error.line([record(), record(), record(GUARD, faster=1.0, sd=0.005), record(GUARD, faster=0.7)])
