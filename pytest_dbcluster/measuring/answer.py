@@ -231,6 +231,7 @@ class Answer:
             seconds=sum(done.seconds for variant in self.variants for done in variant.rounds),
             seed=self.seed,
             load=self.load,
+            carried=any(found and found.warned for found in self.carry_over),
             extra=self.notes,
         )
 

@@ -21,6 +21,7 @@ def message(
     seed: int,
     load: str,
     extra: Sequence[str] = (),
+    carried: bool = False,
 ) -> str:
     """The lines that a race prints, as one text. Arguments as in ``wording.message``."""
     claim, names = verdict.claim, tuple(one.name for one in standings)
@@ -32,7 +33,7 @@ def message(
         needs = wording.needs(verdict, seconds, load, len(names))
         next_lines = [f"why: {verdict.reason}", f"next: it needs {needs}"]
     else:
-        figures = f"{figures}; {error(verdict, len(names))}"
+        figures = f"{figures}; {wording.UNBOUNDED if carried else error(verdict, len(names))}"
     first = [
         f"{claim.of_kind.word(verdict.outcome).upper()}: {sentence}",
         *next_lines,

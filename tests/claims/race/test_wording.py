@@ -14,14 +14,15 @@ from tests.support.pairs import pairs
 CLAIM = kinds.race(0.05)
 
 
-def text(outcome=Outcome.HOLDS, reason="1 variant left", apart=0.0):
+def text(outcome=Outcome.HOLDS, reason="1 variant left", apart=0.0, **given):
     """The message of a race with the places of three variants."""
     claim = dataclasses.replace(CLAIM, apart=apart)
     made = verdict.complete(outcome, reason, claim, pairs([0.02, 0.01] * 12), 0.0005 / 2)
     made = dataclasses.replace(made, alpha=0.0005)
     return message(
-        made, PLACES, metric="throughput", usual="throughput", unit="/s", seconds=30.0, seed=7, load="fake", extra=["!"]
-    )
+        made, PLACES, metric="throughput", usual="throughput", unit="/s", seconds=30.0, seed=7, load="fake",
+        extra=["!"], **given,
+    )  # fmt: skip
 
 
 def test_it_has_the_winner_the_table_and_the_error():
@@ -44,6 +45,14 @@ def test_an_open_race_says_why_and_what_it_needs():
     said = text(Outcome.INCONCLUSIVE, "budget of 30 s used")
 
     assert said.startswith("INCONCLUSIVE: which of a, b and c is best\n  why: budget of 30 s used\n  next: it needs ")
+    assert "wrong at most" not in said
+
+
+def test_with_carry_over_the_error_has_no_bound():
+    """As for any other claim."""
+    said = text(carried=True)
+
+    assert wording.UNBOUNDED in said
     assert "wrong at most" not in said
 
 
