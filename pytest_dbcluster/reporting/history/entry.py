@@ -123,10 +123,15 @@ class Entry(ClaimSubject, SeriesKey, FileLine):
         return DriftPoint(_log(self.ratio), self.error)
 
     def speed(self, variant: str) -> DriftPoint:
-        """The log of a variant's median, relative to the run's anchor; nan if either is missing, and for an event."""
+        """The log of a variant's median speed, relative to the run's anchor, which is a speed too.
+
+        A latency counts as 1 / latency. nan if either is missing, for an event, and for a counter.
+        """
         median, anchor = self.medians.get(variant, math.nan), self.anchor or math.nan
-        median = median if self.shown_by.is_ratio else math.nan
-        return DriftPoint(_log(median / anchor), self.error / math.sqrt(2))
+        speed = median if self.shown_by.is_ratio and not metrics.is_counter(self.metric) else math.nan
+        if metrics.unit(self.metric) == metrics.LATENCY and speed > 0:
+            speed = 1 / speed
+        return DriftPoint(_log(speed / anchor), self.error / math.sqrt(2))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -109,7 +109,8 @@ def claims(history: History, wanted: str = "") -> list[ClaimHistory]:
 
 def _claim(history: History, entries: Sequence[Entry]) -> ClaimHistory:
     last = entries[-1]
-    at = [number for number, entry in enumerate(entries) if entry.key == last.key and math.isfinite(entry.point.value)]
+    alike = [entry.key == last.key and bool(last.busy or not entry.busy) for entry in entries]
+    at = [number for number, entry in enumerate(entries) if alike[number] and math.isfinite(entry.point.value)]
     found = change_points([entries[number].point.value for number in at])
     changes = tuple(dataclasses.replace(change, first=at[change.first]) for change in found)
     machines = tuple(

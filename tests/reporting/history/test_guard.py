@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
 
@@ -58,6 +59,21 @@ def test_a_level_that_was_not_accepted_warns_in_each_run():
     for slow in (1, 2, 3):
         (found,) = judged([*STEADY, *healthy(slow, seed=7, level=1.2)])
         assert (found.drift.warns, found.drift.runs) == (True, 8)
+
+
+@pytest.mark.parametrize(
+    ("metric", "median", "speed"), [("throughput", 700.0, 0.7), ("p95", 4.0, 0.00025), ("fsyncs_per_commit", 2.0, None)]
+)
+def test_the_speed_of_a_variant_is_relative_to_the_anchor(metric, median, speed):
+    """A latency on a machine that is slower throughout stays. A counter does not depend on the speed."""
+    (entry,) = entries([1.8], anchor=1000.0, metric=metric, medians={"a": median})
+    (slower,) = entries([1.8], anchor=900.0, metric=metric, medians={"a": median / 0.9 if metric == "p95" else 630.0})
+
+    if speed is None:
+        assert math.isnan(entry.speed("a").value)
+        return
+    assert math.exp(entry.speed("a").value) == pytest.approx(speed)
+    assert slower.speed("a").value == pytest.approx(entry.speed("a").value)
 
 
 def test_a_run_on_a_busy_machine_is_no_level_for_a_quiet_one():

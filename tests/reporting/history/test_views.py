@@ -60,6 +60,17 @@ def test_a_step_is_found_and_said_with_its_commit():
     assert sentence.endswith(" % (chance 0.0002 without a change)")
 
 
+def test_runs_on_a_busy_machine_are_no_new_level():
+    """They are not compared with quiet ones. If the newest is one of them, all count."""
+    quiet, noisy = entries(healthy(8)), entries(healthy(6, seed=2, level=1.4), first=8, busy="1.5 of 2 cores")
+    late = entries(healthy(2, seed=3), first=14)
+    (item,) = views.claims(History((*quiet, *noisy, *late)))
+    (busy,) = views.claims(History((*quiet, *noisy)))
+
+    assert item.changes == ()
+    assert [change.first for change in busy.changes] == [8]
+
+
 def test_another_machine_is_no_change_of_level():
     """It is said by itself; change points are searched in the runs of the newest machine."""
     made = [*entries(healthy(12), machine="old"), *entries(healthy(12, level=1.5), first=12, machine="new")]
