@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
+import time
 
 import pytest
 
+from pytest_dbcluster import wait
 from tests.support.command import ROOT
 from tests.support.facts import missing
 
@@ -87,7 +90,7 @@ def test_a_later_night_goes_on_from_it(clone):
         file.write('{"run": "two"}\n{"run": "to')  # a torn line stays one, and ends
     run(two, "put", "reports/history.jsonl")
 
-    assert missing(got.stdout, "reports/history.jsonl: 1 line of branch history\n") == []
+    assert missing(got.stdout, "reports/history.jsonl: 1 line with branch history\n") == []
     assert kept(clone) == ['{"run": "one"}', '{"run": "two"}', '{"run": "to']
 
 
@@ -102,6 +105,56 @@ def test_two_jobs_put_at_once(clone):
 
     assert ends == [0, 0, 0]
     assert sorted(kept(clone)) == sorted(f'{{"run": "{name}"}}' for name in ("one", "two", "three", "four"))
+
+
+def test_a_job_waits_while_another_one_has_locked_the_branch(clone):
+    """It has a lock file for a moment, and the branch is not new yet."""
+    run(clone("one"), "put", "history.jsonl")
+    lock, begun = clone.remote / "refs/heads/history.lock", clone.remote / "begun"
+    hook = clone.remote / "hooks" / "pre-receive"
+    hook.write_text(f"#!/bin/sh\ntouch {begun}\n")
+    hook.chmod(0o755)
+    lock.touch()
+
+    def unlock():
+        wait.until(lambda: [] if begun.exists() else ["none"], "a push", seconds=60)
+        time.sleep(0.5)  # git waits for a tenth of a second
+        lock.unlink()
+
+    unlocking = threading.Thread(target=unlock)
+    unlocking.start()
+    put = run(clone("two"), "put", "history.jsonl")
+    unlocking.join()
+
+    assert (put.returncode, put.stderr) == (0, "")
+    assert kept(clone) == ['{"run": "one"}', '{"run": "two"}']
+
+
+def test_lines_that_could_not_be_pushed_stay(clone):
+    """Until the next night, which gets the branch and pushes both."""
+    run(clone("one"), "put", "history.jsonl")
+    two = clone("two")
+    run(two, "get", "history.jsonl")
+
+    assert (two / "history.jsonl").read_text() == '{"run": "one"}\n{"run": "two"}\n'
+    assert [path.name for path in two.iterdir() if path.name != ".git"] == ["history.jsonl"]
+
+
+def test_a_branch_of_somebody_else_stays(clone):
+    """A push would remove its files."""
+    place = clone("one")
+    (place / "work.txt").touch()
+    git(place, "add", "work.txt")
+    git(place, "commit", "--quiet", "--message", "work")
+    git(place, "push", "--quiet", "origin", "HEAD:refs/heads/main")
+    before = git(clone.remote, "rev-parse", "main")
+    for what in ("put", "get"):
+        done = run(place, what, "history.jsonl", "main")
+        assert done.returncode == 2
+        assert missing(done.stderr, "branch main has other files than history.jsonl (work.txt)", "another BRANCH") == []
+
+    assert git(clone.remote, "rev-parse", "main") == before
+    assert (place / "history.jsonl").read_text() == '{"run": "one"}\n'
 
 
 def test_without_the_right_to_push_it_says_so(clone):
