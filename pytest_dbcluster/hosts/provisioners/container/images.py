@@ -11,7 +11,7 @@ import dataclasses
 import datetime
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ REPOSITORY = "pytest-dbcluster"
 FORMAT = 1  # of the content of an image; we rebuild images of another format
 TAR = "image.tar"
 MANIFEST = "image.json"
+UNTAGGED = "<none>:<none>"  # how an engine names an image without a tag
 RELEASE, VERSION, BUILT, FORMAT_LABEL = (
     f"{REPOSITORY}.{name}" for name in ("release", "version", "built", "image-format")
 )
@@ -230,20 +231,21 @@ def list_images(engine: Engine, release: str = "") -> list[HomeMadeImage]:
     """Our images in the engine, of one release or of all, sorted by name and age. Raises ProvisionError."""
     label = f"{RELEASE}={release}" if release else RELEASE
     with engine_errors("list its images", engine):
-        images = engine.client.images.list(filters={"label": label})
+        images = engine.client.api.images(filters={"label": label})  # images.list asks for each, which may be gone
     return sorted(map(_image, images), key=lambda image: (image.release, image.built))
 
 
-def _image(image: Any) -> HomeMadeImage:
-    labels = image.labels
+def _image(image: Mapping[str, Any]) -> HomeMadeImage:
+    labels = image["Labels"]
+    tags = [tag for tag in image["RepoTags"] or () if tag != UNTAGGED]
     return HomeMadeImage(
-        id=image.id,
-        tag=next(iter(image.tags), ""),
+        id=image["Id"],
+        tag=next(iter(tags), ""),
         release=labels[RELEASE],
         exact=labels.get(VERSION, ""),
-        size=image.attrs.get("Size", 0),
+        size=image.get("Size", 0),
         built=datetime.datetime.fromisoformat(labels[BUILT]).timestamp() if BUILT in labels else 0.0,
-        current=labels.get(FORMAT_LABEL) == str(FORMAT) and bool(image.tags),
+        current=labels.get(FORMAT_LABEL) == str(FORMAT) and bool(tags),
     )
 
 

@@ -7,6 +7,7 @@ import json
 import tarfile
 import threading
 
+import docker
 import pytest
 
 from pytest_dbcluster import wait
@@ -116,6 +117,18 @@ def test_an_image_is_made_once(answering, bootstraps, own_cache):
         path.name for path in entry.iterdir() if not path.name.startswith(".")
     ]  # without the record of its files
     assert sorted(visible) == [images.MANIFEST, images.TAR]
+
+
+@needs_engine
+def test_images_are_listed_while_others_remove_theirs(answering, bootstraps, monkeypatch):
+    """None of them is asked for after the list, because it may be gone by then."""
+    made = images.build(OFFER, answering, print)
+
+    def gone(*_):
+        raise docker.errors.ImageNotFound("it is gone")
+
+    monkeypatch.setattr(docker.models.images.ImageCollection, "get", gone)
+    assert images.list_images(answering, OFFER.name) == [made]
 
 
 @needs_engine
