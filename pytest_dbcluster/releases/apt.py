@@ -218,10 +218,14 @@ def run(command: Sequence[str], *, seconds: float = 10 * _MINUTES, **environment
     """The standard output of a command, run in the C locale. ``seconds``: its timeout. Raises CommandFailed."""
     variables = {**os.environ, "LC_ALL": "C.UTF-8", **environment}
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(
-        command, stdin=nothing, stdout=pipe, stderr=pipe, text=True, errors="replace", env=variables,
-        start_new_session=True,
-    ) as process:  # fmt: skip
+    try:
+        begun = subprocess.Popen(
+            command, stdin=nothing, stdout=pipe, stderr=pipe, text=True, errors="replace", env=variables,
+            start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:  # a program of another architecture, or in a directory without the right to execute
+        raise CommandFailed(command, 127, stderr=f"{error.strerror}: {error.filename}") from None
+    with begun as process:
         try:
             output, errors = process.communicate(timeout=seconds)
         except BaseException as error:

@@ -73,13 +73,13 @@ def find(
 
     if isinstance(name, str):
         name = ReleaseName(name, "") if name in TOOLS else ReleaseName.parse(name)
+    cache.require_trusted(cache.releases())
     if name.directory:
         return local_programs.in_directory(name, progress or (lambda _: None), portable=portable)
     check_age(name)
     if name.version == "path":
         return local_programs.on_path(name)
     report = progress or (lambda _: None)
-    cache.require_trusted(cache.releases())
     return cached.lookup(name.product, name.version, report) or _fetch(name, report, mirror)
 
 

@@ -121,6 +121,7 @@ def in_directory(name: ReleaseName, progress: Report = lambda _: None, *, portab
 
 def in_tools(name: ReleaseName) -> Release | None:
     """The newest release of this name in the directories of ``make servers``; None without one."""
+    cache.require_trusted(cache.root() / "tools")
     found = (cache.root() / "tools").glob(f"{name.product}-*")
     versions = {path: path.name.removeprefix(f"{name.product}-") for path in found if path.is_dir()}
     fitting = [path for path, version in versions.items() if f"{version}.".startswith(f"{name.version}.")]

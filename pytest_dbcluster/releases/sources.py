@@ -61,7 +61,7 @@ class AptEntry:
         """The entry as a deb822 stanza."""
         lines = ["Types: deb", f"URIs: {self.uri}", f"Suites: {self.suite}"]
         lines += [f"Components: {' '.join(self.components)}"] if self.components else []
-        return "\n".join([*lines, *(f"{key}: {value}" for key, value in self.options)]) + "\n"
+        return "\n".join([*lines, *(f"{key}: {_field(key, value)}" for key, value in self.options)]) + "\n"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,13 +91,24 @@ class Candidate:
         return repository.refusal(family(self.origin.suite), architecture) if repository else ""
 
 
+def _field(key: str, value: str) -> str:
+    """The value of a field; a file of keys whose path has blanks as text, because the field separates files by them."""
+    if key != "Signed-By" or len(value.split()) == 1 or not Path(value).is_file():
+        return value
+    lines = Path(value).read_text(encoding="ascii").strip().splitlines()
+    return "".join(f"\n {line or '.'}" for line in lines)
+
+
 def host_entries(apt: Path = APT) -> list[AptEntry]:
     """The enabled entries of this machine's apt configuration, in both formats (one-line and deb822)."""
     known: list[AptEntry] = []
     parts = sorted((apt / "sources.list.d").glob("*")) if (apt / "sources.list.d").is_dir() else []
     for path in [apt / "sources.list", *parts]:
         if path.suffix in (".list", ".sources") and path.is_file():
-            text = path.read_text(encoding="utf-8", errors="replace")
+            try:
+                text = path.read_text(encoding="utf-8", errors="replace")
+            except OSError:  # it may hold a password, and only root may read it
+                continue
             known += _one_line(text) if path.suffix == ".list" else _deb822(text)
     return [entry for entry in known if not entry.uri.startswith("cdrom:")]
 

@@ -342,6 +342,18 @@ def test_another_architecture_is_unsupported(monkeypatch):
         apt.architecture()
 
 
+def test_a_program_that_cannot_be_started_is_a_failed_command(tmp_path):
+    """One of another architecture, and one that is missing, as its interpreter may be."""
+    other = tmp_path / "server"
+    other.write_bytes(b"\x7fELF of another machine")
+    other.chmod(0o755)
+
+    with pytest.raises(CommandFailed, match=r"server on localhost ended with 127: Exec format error"):
+        apt.run([str(other)])
+    with pytest.raises(CommandFailed, match=r"ended with 127: No such file or directory"):
+        apt.run([str(tmp_path / "none")])
+
+
 def test_a_command_that_does_not_end_is_stopped():
     """The time limit is in the error."""
     with pytest.raises(CommandFailed, match=r"did not end within 0.1 s"):

@@ -47,6 +47,15 @@ def fake_entry(product="mariadb", version="10.11", exact="10.11.19"):
     return cache.releases() / f"{product}-{version}"
 
 
+@pytest.mark.parametrize("name", ["mysql:8.4=/opt/mysql", "mariadb:path", "mariadb:10.11"])
+def test_a_cache_that_others_can_write_is_not_used(monkeypatch, name):
+    """Also for a directory, a tarball and programs on PATH, of which it has shims and unpacked files."""
+    monkeypatch.setattr(cache.owned_files, "distrust_reason", lambda directory: "it belongs to mallory")
+
+    with pytest.raises(ProvisionError, match="is not used, because another user could have changed its programs"):
+        find.find(name)
+
+
 def test_a_cached_release_is_taken_without_asking_anyone(monkeypatch):
     """With the release in the cache no mirror is read and no server started."""
     entry = fake_entry()

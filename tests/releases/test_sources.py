@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
@@ -107,6 +109,38 @@ def test_an_embedded_key_is_kept_whole(apt):
     (entry,) = entries(apt, text)
 
     assert "\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n abc\n" in str(entry)
+
+
+def test_a_file_that_only_root_may_read_is_left_out(apt, monkeypatch):
+    """It may hold the password of a mirror."""
+    read = Path.read_text
+
+    def refused(path, **given):
+        if path.name == "secret.list":
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path, **given)
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    place = apt("sources.list.d/own.sources", DEBIAN_12)
+    (place / "sources.list.d" / "secret.list").touch()
+
+    assert [entry.suite for entry in sources.host_entries(place)] == [
+        "bookworm",
+        "bookworm-updates",
+        "bookworm-security",
+    ]
+
+
+def test_a_key_below_a_path_with_blanks_stands_in_the_entry(tmp_path):
+    """The field separates files by blanks."""
+    key = tmp_path / "my projects" / "key.asc"
+    key.parent.mkdir()
+    key.write_text("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nabc\n-----END PGP PUBLIC KEY BLOCK-----\n")
+    entry = AptEntry("http://mirror.example", "bookworm", ("main",), (("Signed-By", str(key)),))
+
+    assert str(entry).endswith(
+        "\nSigned-By: \n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n abc\n -----END PGP PUBLIC KEY BLOCK-----\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,15 @@ def test_a_port_lies_outside_of_the_kernels_own_range(name):
     assert len(set(taken)) == 20
 
 
+def test_a_port_is_found_where_the_kernel_assigns_all(name, monkeypatch):
+    """As set on many database servers."""
+    monkeypatch.setattr(ports, "ephemeral_range", lambda: (1024, 65535))
+    locks = PortLocks(name)
+
+    assert ports.LOWEST <= locks.take() < ports.HIGHEST
+    locks.close()
+
+
 def test_a_port_that_somebody_holds_is_not_chosen(name, few):
     """Neither one with a listening socket nor one that another run has locked."""
     one, other = PortLocks(name), PortLocks(name)

@@ -243,7 +243,9 @@ def port_range(kernel: tuple[int, int] | None = None) -> Finding:
     return Finding(
         "ip_local_port_range",
         f"{low} to {high}, {quantity(left, 'port')} left for servers",
-        "servers may not find a free port; narrow net.ipv4.ip_local_port_range" if left < 200 else "",
+        "a connection may take the port of a server that starts; narrow net.ipv4.ip_local_port_range"
+        if left < 200
+        else "",
     )
 
 
