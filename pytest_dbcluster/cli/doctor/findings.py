@@ -243,9 +243,7 @@ def port_range(kernel: tuple[int, int] | None = None) -> Finding:
     return Finding(
         "ip_local_port_range",
         f"{low} to {high}, {quantity(left, 'port')} left for servers",
-        "a connection may take the port of a server that starts; narrow net.ipv4.ip_local_port_range"
-        if left < 200
-        else "",
+        "a connection may take the port of a server; narrow net.ipv4.ip_local_port_range" if left < 200 else "",
     )
 
 

@@ -30,6 +30,9 @@ READ_BYTES = 2**16
 BYTES = (bytes, bytearray)
 HEADER_BYTES = 4  # of a packet: three for its length, one for its number
 READ_TIMED_OUT = 3024  # the connector's error number
+IDLE = 4031  # the error number of a server that closed the connection because it was idle
+# A user's my.cnf may end idle connections and long statements. In our sessions the limits are 24 days and none.
+LIMITS = "SET SESSION wait_timeout = 2147483, {} = 0"
 MALFORMED = 2027  # the client's error number for an answer that it cannot read
 Result = tuple[list[str], list[tuple[Any, ...]]]  # column names in lower case, and rows
 
@@ -47,7 +50,8 @@ class SQLError(DBClusterError):
         self.number = number
         self.statement = statement
         self.reason = words
-        self.lost = number is None or number < 0 or 2000 <= number < 3000  # 2000 to 2999: errors of the client
+        # 2000 to 2999: errors of the client.
+        self.lost = number is None or number < 0 or 2000 <= number < 3000 or number == IDLE
         super().__init__(f"{where}: {statement[:200]!r} failed: {number} {words}")
 
 
@@ -193,7 +197,7 @@ class Connection:
     def _open(self) -> Any:
         if self._connection is None:
             # Without a collation the connector sets MySQL's utf8mb4_0900_ai_ci, also on newer MariaDB servers.
-            self._connection = _connector(self.endpoint.connects, self._seconds, self._look)(
+            made = _connector(self.endpoint.connects, self._seconds, self._look)(
                 host=self.endpoint.host,
                 port=self.endpoint.port,
                 user=self.endpoint.user,
@@ -207,6 +211,12 @@ class Connection:
                 write_timeout=math.ceil(WRITE_SECONDS),
                 converter_class=_converter(),
             )
+            try:
+                made.cmd_query(LIMITS.format("max_statement_time" if is_mariadb(made) else "max_execution_time"))
+            except BaseException:
+                made.close()
+                raise
+            self._connection = made
         return self._connection
 
 
@@ -256,6 +266,11 @@ def _connect(connects: Connects | None, address: str, port: int, seconds: float,
         return connects(address, port, seconds)
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return connect_socket(address, port, seconds, look, socket.socket(family))
+
+
+def is_mariadb(connection: Any) -> bool:
+    """Whether the server of a connection of the connector is MariaDB, by the version in its greeting."""
+    return "mariadb" in str(connection.server_info).lower()
 
 
 def _connector(connects: Connects | None, seconds: float, look: Callable[[], None]) -> Callable[..., Any]:

@@ -18,6 +18,7 @@ from pytest_dbcluster.clusters.servers import connection as connection_module
 from pytest_dbcluster.clusters.servers.connection import AppendingConnection, Connection, Endpoint, NoAnswer, SQLError
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.host import through_socket
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.system import processes
 
 NOWHERE = "192.0.2.1"  # an address for documents (RFC 5737)
@@ -249,6 +250,21 @@ def test_a_socket_that_cannot_be_made_is_a_lost_connection():
         Connection("node1", Endpoint(NOWHERE, 5, "root", "", connects=refused)).query("SELECT 1")
 
     assert caught.value.lost
+
+
+@pytest.mark.parametrize("release", ["mariadb:10.11", "mysql:9.7"])
+def test_limits_of_a_users_file_do_not_end_a_control_connection(briefly, release):
+    """A production my.cnf may end connections that are idle for a minute, and long statements."""
+    limit = "max_execution_time" if release.startswith("mysql") else "max_statement_time"
+    cluster = briefly("standalone", 1, find.find(release), wait_timeout="1", **{limit: "1"})
+    with contextlib.closing(Connection("node1", cluster.nodes[0].endpoint)) as connection:
+        before = connection.query("SELECT CONNECTION_ID(), @@wait_timeout, @@global.wait_timeout")
+        time.sleep(2)
+
+        assert connection.query("SELECT CONNECTION_ID(), @@wait_timeout, @@global.wait_timeout") == before
+        assert before[0][1:] == (2147483, 1)
+        assert connection.query("SELECT SLEEP(1.5)") == [(0,)]
+    assert SQLError("node1", "SELECT 1", 4031, "idle").lost
 
 
 @contextlib.contextmanager
