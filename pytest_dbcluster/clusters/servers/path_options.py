@@ -15,11 +15,12 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster.errors import ConfigError
 
 LIST = "wsrep_provider_options"
-# Provider options specific to one node: addresses, ports, directories, files, evicted members and commands.
+# Provider options specific to one node: addresses, ports, directories, files, evicted members and commands. With
+# pc.recovery we form each cluster.
 PROVIDER_OWN = frozenset(
     """
     base_dir base_host base_port evs.evict gcache.dir gcache.name gmcast.group gmcast.listen_addr gmcast.mcast_addr
-    gmcast.peer_addr ist.recv_addr ist.recv_bind pc.bootstrap socket.ssl_ca socket.ssl_cert socket.ssl_key
+    gmcast.peer_addr ist.recv_addr ist.recv_bind pc.bootstrap pc.recovery socket.ssl_ca socket.ssl_cert socket.ssl_key
     socket.ssl_password_file socket.ssl_reload
     """.split()  # noqa: SIM905  (a list of eighteen quoted words is no easier to read)
 )

@@ -34,6 +34,7 @@ PULSE = {
     "receive_queue": ("wsrep_local_recv_queue", 1.0),
 }
 STATE_OPTIONS = "wsrep_provider_options"
+VIEW = "wsrep_cluster_conf_id"
 EVICTED_SECONDS, BOOTSTRAP_SECONDS = 60.0, 120.0
 # Nodes that start together wait for messages of the group communication, which repeats them after these times. Three
 # nodes were ready after 3.9 s with the usual values, and after 1.8 s with these (medians of 7, alternating).
@@ -243,6 +244,16 @@ class Galera(Topology):
         ]
         committed = {name: status["wsrep_last_committed"] for name, status in statuses.items()}
         return queues + ([f"wsrep_last_committed differs: {committed}"] if len(set(committed.values())) > 1 else [])
+
+    def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
+        """Return the number of the view, which all members have in common."""
+        return {VIEW: nodes[0].status(VIEW).get(VIEW, "")}
+
+    def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
+        """Return why a round does not count: a node left and is back, so that its view has another number."""
+        if before[VIEW] == after[VIEW]:
+            return ""
+        return f"a member left the group and rejoined: the view changed from {before[VIEW]} to {after[VIEW]}"
 
 
 def component_state(mine: uuid.UUID, members: Sequence[uuid.UUID]) -> str:

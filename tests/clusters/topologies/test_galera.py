@@ -255,3 +255,19 @@ def test_a_node_without_state_is_sent_everything(pair):
     logged = joiner.log_text(offset)
     assert "mariabackup" in logged
     assert pair.topology.how_joined(logged) == "SST"
+
+
+def test_a_node_that_left_and_came_back_voids_the_round(briefly):
+    """Afterwards all is as before, but for the number of the view."""
+    cluster = briefly("galera", 2)
+    form, nodes = cluster.topology, cluster.nodes
+    before = form.watch(nodes)
+    assert form.void(before, form.watch(nodes)) == ""
+
+    nodes[1].stop()
+    form.rejoin(nodes[1], nodes)
+    wait.until(cluster.problems, "the cluster", seconds=60)
+    assert cluster.settle(60), cluster.backlog()
+
+    void = form.void(before, form.watch(nodes))
+    assert void.startswith("a member left the group and rejoined: the view changed from ")
