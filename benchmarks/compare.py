@@ -40,6 +40,7 @@ CHANGES = {
 }
 SHARED = "[mysqld]\nmax_connections = 200\n"
 END_SECONDS = 60.0
+RESULTS = [one for one in Result if one is not Result.BROKEN]  # an error ends the benchmark
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +66,7 @@ def run_command(change: str, options: Sequence[str]) -> Run:
         done: list[tuple[int, str, str]] = []
         took = ratios.seconds(lambda: done.append(_output(command)))
         status, out, errors = done[0]
-        if status not in {result.value for result in Result}:
+        if status not in {result.value for result in RESULTS}:
             raise ProvisionError(f"{' '.join(command)} ended with {status}: {out[-2000:]}{errors[-2000:]}")
         results = [option.partition("=")[2] for option in asked if option.startswith("--results=")][-1]
         run = Run(Result(status), took, out.splitlines()[-1], noise(stage.ROOT / results))
@@ -106,8 +107,8 @@ def _output(command: Sequence[str]) -> tuple[int, str, str]:
 
 def line(change: str, runs: Sequence[Run]) -> str:
     """The table line of one change."""
-    counts = [sum(run.result is result for run in runs) for result in Result]
-    answered = 1 - counts[list(Result).index(Result.UNKNOWN)] / len(runs)
+    counts = [sum(run.result is result for run in runs) for result in RESULTS]
+    answered = 1 - counts[RESULTS.index(Result.UNKNOWN)] / len(runs)
     seconds, known = ratios.Figure.of([run.seconds for run in runs]), [run.noise for run in runs if run.noise >= 0]
     noises = ratios.Figure.of(known) if known else "unknown"
     cells = (change, seconds, noises, *counts, f"{answered:.2f}")
@@ -135,7 +136,13 @@ def main() -> None:
                     with keep.open("a") as file:
                         file.write(json.dumps([change, ran.result.value, *dataclasses.astuple(ran)[1:]]) + "\n")
     finally:
-        head = ("change", "seconds", "noise", *(result.name.lower().replace("_", " ") for result in Result), "answered")
+        head = (
+            "change",
+            "seconds",
+            "noise",
+            *(result.name.lower().replace("_", " ") for result in RESULTS),
+            "answered",
+        )
         print(f"| {' | '.join(head)} | target >= {TARGET:g} |\n|{'---|' * (len(head) + 1)}")
         for change, done in runs.items():
             if done:

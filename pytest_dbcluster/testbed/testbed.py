@@ -97,8 +97,8 @@ class Testbed(RoundSource):
         self._timeline = Timeline() if sampled else None
         self._gatherer = Gatherer(self.names, self.variants, pool, self.client, self._switch_cluster)
         self._network, self.resolved = self._gatherer.network, self._gatherer.resolved
-        self._compared = set[int]()  # variants, after the comparison of durability
-        self._excused, self._turned = set[Cluster](), set[Cluster]()  # after a void round; after a turn
+        # Variants whose durability was compared, then clusters: after a void round, and after a turn.
+        self._compared, self._excused, self._turned = set[int](), set[Cluster](), set[Cluster]()
         self._racing = list(range(len(self.variants)))  # without those that left a race
         self._used: Cluster | None = None  # the cluster of the last round
         durability.compare_promises(self.names, self.variants, pool.resolution.defaults, allowed=across_durability)
