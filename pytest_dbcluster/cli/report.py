@@ -75,7 +75,7 @@ def run_report(arguments: argparse.Namespace) -> int:
     report_page.write(report_page.html(read, Making(tell, processes=math.ceil(probes.usable_cores()))), output)
     print(f"report: {output} ({quantity(len(keyed), 'claim')})")
     if view:
-        _write_table(view, output.with_suffix(MARKDOWN))
+        _write_beside(view, output.with_suffix(MARKDOWN))
     _allure(read, output, must=arguments.allure)
     return 0
 
@@ -98,6 +98,25 @@ def _why_no_comparison(keyed: comparison_view.Keyed, by: str, directories: int) 
     if others:
         return f"no claim has two {_plural(by)}; --by {' or --by '.join(others)} compares them"
     return f"no claim has two {_plural(by)}" if directories > 1 or by != comparison_view.KNOWN[0] else ""
+
+
+def _write_beside(view: ComparisonView, path: Path) -> None:
+    """Write the view as Markdown beside the page; a file of somebody else stays."""
+    if _is_table(path):
+        _write_table(view, path)
+    else:
+        tell(f"{path} is no table of ours, so it stays; to write the table: --output FILE{MARKDOWN}")
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a file is missing, or begins as a table of this command."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.readline().startswith(comparison_view.HEADING)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def _write_table(view: ComparisonView, path: Path) -> None:

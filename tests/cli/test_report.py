@@ -127,6 +127,22 @@ def test_two_runs_have_one_page_and_one_table(run, tmp_path, capsys):
     assert not (tmp_path / "alone.html").exists()
 
 
+def test_a_file_that_is_no_table_of_ours_stays(run, tmp_path, capsys):
+    """The page is written, and one that is a table is replaced."""
+    words = [str(run("new")), str(run("old", [record(release=OLD)])), "--output", str(tmp_path / "README.html")]
+    (tmp_path / "README.md").write_text("# My project\n")
+
+    assert main.main(["report", *words]) == 0
+    told = capsys.readouterr()
+    assert (tmp_path / "README.md").read_text() == "# My project\n"
+    assert missing(told.err, "README.md is no table of ours", "--output FILE.md") == []
+    assert (tmp_path / "README.html").exists()
+
+    (tmp_path / "README.md").write_text("## Claims by release\n\nold\n")
+    assert main.main(["report", *words]) == 0
+    assert "| claim | load |" in (tmp_path / "README.md").read_text()
+
+
 def test_claims_are_compared_by_what_is_asked_for(run, tmp_path, capsys):
     """Two machines; without --by a sentence says which comparison there is, and the page has it anyway."""
     other = dataclasses.replace(MACHINE, id="ab" * 8)

@@ -24,6 +24,7 @@ from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables.layout import Row, TableBlock
 from pytest_dbcluster.rounds import metrics
 
+HEADING = "## Claims by "  # how the Markdown of a table begins
 ID_LETTERS = 6  # of a machine that are shown
 OWN_DISK = "the machine's own disk"
 Claim = tuple[Source, ClaimRecord, str]  # with its directory and its address in the page
