@@ -18,7 +18,7 @@ from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.container import images
 from pytest_dbcluster.reporting.resume import earlier_tries
 from pytest_dbcluster.reporting.tables import layout
-from pytest_dbcluster.system import cache
+from pytest_dbcluster.system import cache, processes
 from pytest_dbcluster.testbed import calibrations, datasets
 
 FOLDERS = ("releases", "images", "templates", "stored", "tools")  # folders of the cache; stored/ has the data sets
@@ -123,10 +123,18 @@ def _names(entries: Sequence[CacheEntry]) -> str:
 
 
 def _refuse_in_use() -> None:
-    """Raise ConfigError if a run or a kept cluster uses the cache."""
+    """Raise ConfigError if a run or a kept cluster uses the cache, or any program of it runs.
+
+    A run with another DBCLUSTER_DATA_DIR is not listed.
+    """
     using = [run.run_id for run in runs.list_runs() if run.kept or run.alive]
     if using:
         raise ConfigError(f"the cache is in use by run {', '.join(using)}; end it first: dbcluster ps, dbcluster down")
+    if running := processes.running_below(cache.root()):
+        raise ConfigError(
+            f"programs of the cache run: {', '.join(running)}; end them first, such as the run with another "
+            "DBCLUSTER_DATA_DIR that started them"
+        )
 
 
 def _remove(path: Path, progress: Report) -> None:

@@ -7,6 +7,7 @@ only in a record of an earlier version, which has no ticks.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import re
@@ -95,6 +96,16 @@ def cpu_seconds(pid: int) -> float | None:
         return float(sum(psutil.Process(pid).cpu_times()[:4])) if pid > 0 else None
     except (psutil.Error, OverflowError):
         return None
+
+
+def running_below(directory: Path) -> list[str]:
+    """The processes whose program lies below a directory, as ``mariadbd (pid 7)``, as far as we may look."""
+    found, below = [], directory.resolve()
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if Path(f"/proc/{process.pid}/exe").readlink().is_relative_to(below):
+                found.append(f"{process.name()} (pid {process.pid})")
+    return found
 
 
 def is_stopped(pid: int) -> bool:

@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import re
+import shutil
+import subprocess
 import time
 
 import filelock
@@ -153,6 +155,21 @@ def begin_run(data):
     """A run that has begun: this process owns it."""
     (data / "ab12").mkdir(parents=True)
     runs.claim(data / "ab12")
+
+
+def test_a_program_of_the_cache_that_runs_keeps_it(data, two_data_sets, tmp_path):
+    """A run with another data directory is in no list of this one."""
+    program = cache.root() / "releases" / "mariadb-1" / "sleep"
+    program.parent.mkdir(parents=True)
+    shutil.copy("/bin/sleep", program)
+    with subprocess.Popen([program, "600"]) as running:
+        try:
+            with pytest.raises(ConfigError, match=rf"programs of the cache run: sleep \(pid {running.pid}\)"):
+                commands.clean()
+        finally:
+            running.kill()
+
+    assert len(list(two_data_sets.iterdir())) == 2
 
 
 def test_a_run_that_begins_while_a_lock_is_waited_for_keeps_its_cache(data, two_data_sets, capsys):
