@@ -25,6 +25,7 @@ from pytest_dbcluster.system.tracing.recorder import span
 LATER = "one server, replicas later"  # which nodes have a commit that does not wait for replicas
 RECONNECT = ("STOP REPLICA IO_THREAD", "START REPLICA IO_THREAD")
 CAUGHT_UP_SECONDS = 300.0  # until a replica must have applied what it has received
+RECOVERY_SECONDS = 300.0  # until a server answers, with the recovery of InnoDB after a crash
 BINLOG_OPTIONS = ("log_bin", "log_slave_updates", "log_replica_updates")  # a replica needs them to become the primary
 
 
@@ -119,7 +120,7 @@ class PrimaryAndReplicas(Topology):
         self._joined, self._errant = "", ()
         node.write_options()
         node.start()
-        node.wait_answering()
+        node.wait_answering(RECOVERY_SECONDS)
         primary = self.primary(nodes)
         if node is primary:
             for replica in self.replicas(nodes):

@@ -35,6 +35,7 @@ PULSE = {
 }
 STATE_OPTIONS = "wsrep_provider_options"
 VIEW = "wsrep_cluster_conf_id"
+RECOVERY_SECONDS = 300.0  # for the recovery of InnoDB after a crash, which may have GiB to read
 EVICTED_SECONDS, BOOTSTRAP_SECONDS = 60.0, 120.0
 # Nodes that start together wait for messages of the group communication, which repeats them after these times. Three
 # nodes were ready after 3.9 s with the usual values, and after 1.8 s with these (medians of 7, alternating).
@@ -275,7 +276,8 @@ def recover_position(node: Node) -> list[str]:
         return []
     log = f"{node.host.directory}/recover.log"
     node.host.run(["rm", "-f", log])
-    node.host.run([*node.command, "--wsrep-recover", f"--log-error={log}", *_words(node).position])
+    recover = [*node.command, "--wsrep-recover", f"--log-error={log}", *_words(node).position]
+    node.host.run(recover, seconds=RECOVERY_SECONDS * node.host.patience)
     positions = re.findall(r"Recovered position: *(\S+:-?\d+)", node.host.pull(log).decode("utf-8", "replace"))
     return [f"--wsrep-start-position={positions[-1]}"] if positions else []
 
