@@ -92,7 +92,7 @@ class Candidate:
 
 
 def _field(key: str, value: str) -> str:
-    """The value of a field. A file of keys whose path has blanks is shown as text: the field separates files by them."""
+    """The value of a field. It separates files by blanks, so a file of keys whose path has some becomes their text."""
     if key != "Signed-By" or len(value.split()) == 1 or not Path(value).is_file():
         return value
     lines = Path(value).read_text(encoding="ascii").strip().splitlines()

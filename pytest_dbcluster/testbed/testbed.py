@@ -80,16 +80,14 @@ class Testbed(RoundSource):
         self.metric = comparability.metric(self._workloads)
         self.arrival_rate = open_loop.ArrivalRate.of(comparability.rate(self._workloads))
         self.round_seconds, self.free_length = comparability.seconds(self._workloads)
-        self.variants = [
-            variant.with_data_set_of(workload)
-            for variant, workload in zip(share_path(variants), self._workloads, strict=True)
-        ]
+        each = zip(share_path(variants), self._workloads, strict=True)
+        self.variants = [variant.with_data_set_of(workload) for variant, workload in each]
         comparability.check_tables(self._workloads, self.variants)
         # All variants have the same client release; clients of either vendor reach servers of both.
         self.client: Release = self.variants[0].release
         # Variants of one topology and release can share an instance; instances of others differ (calibrations.py).
-        kinds = {(variant.spec.topology, variant.release_name) for variant in variants}
-        self.instances = (INSTANCES if len(kinds) > 1 else 1) if instances is None else instances
+        several = len({(variant.spec.topology, variant.release_name) for variant in variants}) > 1
+        self.instances = (INSTANCES if several else 1) if instances is None else instances
         self._pool, self._profile, self._progress = pool, profile, progress
         self._across_durability = across_durability
         self._changes = [pool.resolution.changes(variant) for variant in self.variants]
@@ -97,8 +95,8 @@ class Testbed(RoundSource):
         self._timeline = Timeline() if sampled else None
         self._gatherer = Gatherer(self.names, self.variants, pool, self.client, self._switch_cluster)
         self._network, self.resolved = self._gatherer.network, self._gatherer.resolved
-        # Variants whose durability was compared, then clusters: after a void round, and after a turn.
-        self._compared, self._excused, self._turned = set[int](), set[Cluster](), set[Cluster]()
+        self._compared = set[int]()  # variants whose durability was compared
+        self._excused, self._turned = set[Cluster](), set[Cluster]()  # after a void round; after a turn
         self._racing = list(range(len(self.variants)))  # without those that left a race
         self._used: Cluster | None = None  # the cluster of the last round
         durability.compare_promises(self.names, self.variants, pool.resolution.defaults, allowed=across_durability)
