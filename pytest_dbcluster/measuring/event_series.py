@@ -31,6 +31,10 @@ from pytest_dbcluster.rounds.round import Round
 SPEED_AFTER = "speed_after"
 DURATIONS = tuple(name for name, unit in metrics.OF_EVENTS.items() if unit == "s")
 FIGURES = (*DURATIONS, SPEED_AFTER, "lost")
+APART = (
+    "separate clusters, the same in all repetitions: how far equal ones differ in {metric} is not known, and such a "
+    "difference counts as one of the variants"
+)
 NOT_WHOLE = "did not become whole"  # in the reason of a void repetition, as in ``reasons``
 
 
@@ -310,6 +314,7 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
         arrival_rate=source.arrival_rate,
         asserted=question.asserted,
         notes=[
+            *_apart_line(question, measurement),
             *_figures(variants),
             *_of_rounds(variants, source.arrival_rate),
             *evidence.notes,
@@ -321,6 +326,14 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
         void=void,
         tries=number,
     )
+
+
+def _apart_line(question: Question, measurement: Measurement) -> list[str]:
+    """What is not known about two variants whose clusters are separate, and the same in all repetitions."""
+    numbers = question.variants
+    if len(numbers) < 2 or not measurement.source.cluster_difference(*numbers, metric=measurement.metric):
+        return []
+    return [APART.format(metric=question.metric)]
 
 
 def _figures(variants: Sequence[Compared]) -> list[str]:

@@ -284,12 +284,16 @@ class Testbed(RoundSource):
         """Let all later rounds repeat their work so many times, if a workload has a fixed amount of work."""
         self._repeat = times
 
-    def _draw(self, variant: int, block: int, position: int, began: float) -> Round:
-        running = self._prepare(variant, block % self.instances)
+    def _take_turn(self, variant: int, instance: int) -> Running:
+        running = self._prepare(variant, instance)
         if self.one_at_a_time and running.cluster in self._turned:
             self._pool.end(self._variants_needed(variant))  # otherwise two clusters are compared, and not two variants
             running = self._prepare(variant, 0)
         self._turned.add(running.cluster)
+        return running
+
+    def _draw(self, variant: int, block: int, position: int, began: float) -> Round:
+        running = self._take_turn(variant, block % self.instances)
         self.is_used = self.one_at_a_time or (self.is_used and running.is_warm(block))  # each turn has a warm-up
         queued = time.monotonic()
         with self._pool.measuring(), self._mark_dirty_on_error(running.cluster):

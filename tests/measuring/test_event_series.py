@@ -8,6 +8,7 @@ import pytest
 
 from pytest_dbcluster import reasons
 from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring.event_series import plan
 from pytest_dbcluster.measuring.series import series_of
@@ -196,6 +197,18 @@ def test_a_claim_fails_beside_a_cluster_that_did_not_become_whole():
     [galera] = series("galera3", times=11, voids=("", LEFT), outages=lambda *_: outage(lost=1))
 
     assert galera.loses_nothing().verdict.outcome is Outcome.FAILS
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_two_clusters_that_serve_all_repetitions_are_said(apart):
+    """Equal ones may differ, and nobody knows by how much. One claim about one variant is not concerned."""
+    usual, quick = series("usual", "quick", times=14, outages=lambda variant, number: outage(6.0 - 3 * variant))
+    known = ClusterDifference(0.05, "assumed") if apart else None
+    usual.measurement.source.cluster_difference = lambda *numbers, metric: known
+    said = "how far equal ones differ in stall is not known"
+
+    assert (said in quick.shorter("stall", than=usual).message) is apart
+    assert said not in quick.below("stall", 8).message
 
 
 def test_a_void_repetition_is_drawn_again():

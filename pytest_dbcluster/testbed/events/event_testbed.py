@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import block_order
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.repetitions.kind import BUDGET
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events.event import Event, Stage
@@ -126,7 +127,7 @@ class EventTestbed(Testbed):
 
         A cluster that an event changes for good starts for each repetition, which includes the start.
         """
-        running, reusable = self._prepare(variant, 0), self._events[variant].reusable
+        running, reusable = self._take_turn(variant, 0), self._events[variant].reusable
         queued = time.monotonic()
         with self._pool.measuring(), self._mark_dirty_on_error(running.cluster):
             began = time.monotonic() if reusable else began + time.monotonic() - queued
@@ -134,6 +135,11 @@ class EventTestbed(Testbed):
             if self.one_at_a_time and not done.void and reusable and not running.cluster.dirty:
                 self._check(running)
             return done
+
+    def cluster_difference(self, *numbers: int, metric: str) -> ClusterDifference | None:
+        """As for ``Testbed``. None for events that change their clusters for good: each repetition has a fresh one."""
+        lasting = any(self._events[number].reusable for number in numbers)
+        return super().cluster_difference(*numbers, metric=metric) if lasting else None
 
     def _on_path(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
         """One repetition; void if the cluster did not become whole, which then serves no other."""
