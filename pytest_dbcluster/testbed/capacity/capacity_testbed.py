@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_dbcluster.claims import block_order
-from pytest_dbcluster.claims.cluster_difference import ClusterDifference
+from pytest_dbcluster.claims.cluster_difference import ASSUMED, ClusterDifference
 from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.formatting import amount, duration
 from pytest_dbcluster.measuring.drawing import reach
@@ -139,8 +139,9 @@ class CapacityTestbed(ObjectiveTestbed):
         return dataclasses.replace(done, outcome=outcome, capacity=curve, behind=False, limited=limited)
 
     def cluster_difference(self, *numbers: int, metric: str) -> ClusterDifference | None:
-        """That of the workload's speed in a closed loop, because no calibration measures capacities."""
-        return super().cluster_difference(*numbers, metric=self._speed)
+        """That of the workload's speed in a closed loop, as an assumption: no calibration measures capacities."""
+        found = super().cluster_difference(*numbers, metric=self._speed)
+        return found and dataclasses.replace(found, source=f"{ASSUMED} as for the speed: {found.source}")
 
     def learn(self, rounds: Sequence[Sequence[Round]]) -> None:
         """Nothing: we chose the speed of these rounds."""

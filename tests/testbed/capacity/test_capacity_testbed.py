@@ -69,3 +69,12 @@ def test_counters_of_a_capacity_are_refused(shared):
     quick, slow = series_of(Measurement(made, Rules(1)))
     with pytest.raises(ConfigError, match="depend on the arrival rates"):
         quick.lower("fsyncs", than=slow)
+
+
+def test_capacities_of_separate_clusters_differ_by_an_assumption(shared):
+    """No calibration measures them, so the claim does not count as one whose error is known."""
+    other = ONE.with_options(innodb_buffer_pool_size="64M").named("other")
+    made = source(shared, SysBench(), ONE, other)
+
+    assert made.cluster_difference(0, 1, metric="capacity").source.startswith("assumed as for the speed: ")
+    assert source(shared, SysBench(), QUICK, SLOW).cluster_difference(0, 1, metric="capacity") is None
