@@ -21,7 +21,7 @@ from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.cli.compare import guards
 from pytest_dbcluster.cli.compare.guards import BASELINE, CANDIDATE
 from pytest_dbcluster.cli.compare.racing import RacedWorkload
-from pytest_dbcluster.errors import DBClusterError, Inconclusive, LockHeld, SeriesVoid
+from pytest_dbcluster.errors import ConfigError, DBClusterError, Inconclusive, LockHeld, SeriesVoid, Unsupported
 from pytest_dbcluster.formatting import Report, duration
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.measuring import remarks
@@ -223,8 +223,8 @@ class ComparisonResults:
 
 
 def is_failure(error: DBClusterError) -> bool:
-    """Whether an error says that something is wrong, and not only that there was no time for an answer."""
-    return not isinstance(error, Inconclusive | LockHeld)
+    """Whether an error says that a server or a workload failed, and not that time or memory do not suffice."""
+    return not isinstance(error, Inconclusive | LockHeld | ConfigError | Unsupported)
 
 
 class Comparison:
@@ -305,6 +305,7 @@ class Comparison:
             return ComparedWorkload(name, None, reason=self._held)
         end = now + max(0.0, self._end - now) / left
         closed: Measurement | None = None
+        throughput: Answer | None = None
         try:
             closed = self._measurement(workload, test, (end - now) * (CLOSED_SHARE if two_answers else 1.0))
             self._note(closed)
@@ -314,8 +315,8 @@ class Comparison:
             again = remarks.try_line(throughput.tries, closed.rules.alpha)
             remark = "; ".join(filter(None, (*closer.evidence.data_fits.values(), *again)))
         except DBClusterError as error:
-            interrupted = _interrupted_answer(closed)
-            shown = None if interrupted is None else no_worse.of_answer(interrupted)
+            known = _interrupted_answer(closed) if throughput is None else throughput
+            shown = None if known is None else no_worse.of_answer(known)
             return ComparedWorkload(name, shown, reason=self._why(error), failed=is_failure(error))
         measured = no_worse.of_answer(throughput), no_worse.of_answer(closer)
         try:

@@ -18,7 +18,15 @@ from pytest_dbcluster.cli.compare import command as compare
 from pytest_dbcluster.cli.compare import comparison
 from pytest_dbcluster.cli.compare.comparison import Comparison, rules_of
 from pytest_dbcluster.cli.compare.guards import closer, no_slower, tail_cap
-from pytest_dbcluster.errors import Inconclusive, LockHeld, NodeDied, ProvisionError, SeriesVoid
+from pytest_dbcluster.errors import (
+    ConfigError,
+    Inconclusive,
+    LockHeld,
+    NodeDied,
+    ProvisionError,
+    SeriesVoid,
+    Unsupported,
+)
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
@@ -424,6 +432,27 @@ def test_an_error_in_p95_is_no_answer_about_the_candidate(monkeypatch, error, re
 
     assert (compared[0].result, no_worse.overall(compared)) == (result, result)
     assert no_worse.sentence(compared, ("old", "new")).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("error", "failed"),
+    [(NodeDied("node1", "SIGKILL", "log", []), True), (ConfigError("no time"), False), (Unsupported("memory"), False)],
+)
+def test_a_loss_that_was_measured_stands_after_an_error(monkeypatch, error, failed):
+    """The rounds for its ratio failed, and its record says that the candidate is worse."""
+    source = FakeSource(("old", "new"), noisy(1.0, 1.6, sd=0.01))
+    worse = no_slower(Measurement(source, Rules(seed=1, budget=40.0)), None)
+
+    def closer(measurement):
+        raise error
+
+    monkeypatch.setattr(comparison.guards, "no_slower", lambda *_: worse)
+    monkeypatch.setattr(comparison.guards, "closer", closer)
+    made = Made(100.0)
+    made._kept.records.append("an answer")
+    (compared,) = made.workloads([TPCC()])
+
+    assert (compared.result, compared.failed) == (Result.WORSE, failed)
 
 
 def test_worse_is_worse_after_an_error_too():
