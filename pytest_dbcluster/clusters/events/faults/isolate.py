@@ -86,7 +86,7 @@ class Isolate(Event):
             and (shut := [pair for pair, way in cluster.path.settings().items() if way.loss == 1])
         ):
             happened.void = happened.void or f"the kernel still drops all packets of {shut}"
-        if node.running:  # a server may have given up
+        if node.running and not happened.void:  # a server may have given up
             wait.until(
                 lambda: [] if powers.answers(node) else ["it does not answer"], node.name, seconds=REACHED_SECONDS
             )

@@ -94,6 +94,7 @@ class LoseHost(Loss):
             happened.mark("ended")
         except NotReady as error:
             happened.void = f"loss of the host of {node.name}: {error}"
+        if happened.void:
             return
         event.wait_uncounted(node, cluster, happened)  # an error here is an outcome of the event, and no missing proof
 

@@ -168,11 +168,12 @@ class Alter(Event):
             else:
                 self._alter(cluster.writers[0], self._change, schema)
                 happened.mark("altered")
-            self._wait(cluster, happened, changed=True)
-            happened.mark("altered on all nodes")
-            happened.void = self._wrong_algorithm(cluster, happened)
         except (SQLError, ProvisionError) as error:
             happened.void = f"{error}"
+            return happened
+        self._wait(cluster, happened, changed=True)  # an error here is an outcome of the event, and no missing proof
+        happened.mark("altered on all nodes")
+        happened.void = self._wrong_algorithm(cluster, happened)
         return happened
 
     def restore(self, cluster: Cluster, happened: Happened) -> Returned | None:
