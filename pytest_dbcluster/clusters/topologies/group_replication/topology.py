@@ -43,6 +43,7 @@ TAKEN = "Port already in use"  # XCom's message for "Address already in use"
 MAJORITY_NODES = 3  # the smallest group that has a majority without one member
 CLONE_THRESHOLD = "group_replication_clone_threshold"  # a member that lacks more transactions clones
 JOIN_SECONDS, EVICTED_SECONDS, CLONED_SECONDS = 60.0, 60.0, 300.0
+RECOVERY_SECONDS = 300.0  # until a server answers, with the recovery of InnoDB after a crash
 POLL = 0.01
 
 
@@ -150,7 +151,7 @@ class GroupReplication(Topology):
     def _prepare(
         self, node: Node, nodes: Sequence[Node], *, bootstrap: bool = False, left: bool = False
     ) -> members.Start:
-        node.wait_answering()
+        node.wait_answering(RECOVERY_SECONDS)
         if node.release.has(plugin_directory(node.release) / f"{members.THROTTLING}.so"):
             members.count_throttling(node)
         start = members.Start(node, self.before_start(node, nodes, bootstrap=bootstrap, left=left))
@@ -259,7 +260,7 @@ class GroupReplication(Topology):
             living = [first]
         self._remove_from_group(node, living, nodes)
         if not left:
-            node.wait_answering()
+            node.wait_answering(RECOVERY_SECONDS)
             members.forget_received(node)
         self._prepare(node, nodes, left=left).begin()
 
@@ -286,7 +287,7 @@ class GroupReplication(Topology):
         living = [peer for peer in nodes if peer is not node and peer.running]
         self._start(node)
         self._remove_from_group(node, living, nodes)
-        node.wait_answering()
+        node.wait_answering(RECOVERY_SECONDS)
         node.query(f"SET GLOBAL {CLONE_THRESHOLD} = 1")
         self._prepare(node, nodes).begin()
 
@@ -312,7 +313,7 @@ class GroupReplication(Topology):
         for peer in ended:
             self._start(peer)
         for peer in (node, *ended):
-            peer.wait_answering()
+            peer.wait_answering(RECOVERY_SECONDS)
         executed = {peer: str(peer.query("SELECT @@global.gtid_executed")[0][0]) for peer in (node, *ended)}
         missing = members.missing_gtids(executed)
         first = next((peer for peer in executed if peer not in missing), node)
