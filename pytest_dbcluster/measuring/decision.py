@@ -142,7 +142,10 @@ def add_cluster_difference(question: Question, measurement: Measurement) -> tupl
         return question, None
     if claim.of_kind.composed:
         parts = (source.cluster_difference(*two, metric=question.metric) for two in question.comparisons)
-        if found := [part for part in parts if part]:
+        first, second = question.comparisons
+        several = zip(first, second, strict=True)  # two variants on one cluster each: what differs cancels
+        alike = not any(source.cluster_difference(*two, metric=question.metric) for two in several)
+        if (found := [part for part in parts if part]) and not alike:
             difference = functools.reduce(cluster_difference.add, found)
     if question.asserted and (why := difference.refuses(claim.kind, claim.margins)):
         raise ConfigError(f"{source.load}: {why}")

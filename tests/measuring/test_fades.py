@@ -62,13 +62,28 @@ def test_equal_losses_are_inconclusive():
 
 
 def test_each_of_both_ratios_has_a_difference_of_clusters():
-    """They add up. Between both pairs there is none."""
+    """They add up."""
     source, (one, one_far, many, many_far) = four()
     known = {(1, 0): 0.03, (3, 2): 0.04}
     source.cluster_difference = lambda *numbers, metric: ClusterDifference(known.get(numbers, 0.04), "measured", 24)
     answer = fades((one, one_far), (many, many_far))
 
     assert answer.verdict.claim.apart == pytest.approx(0.05)
+
+
+def test_two_clusters_that_both_ratios_share_differ_once():
+    """Both workloads run on each of them, so a constant difference cancels."""
+    source, (one, one_far, many, many_far) = four()
+    near, far = (0, 2), (1, 3)
+
+    def differ(*numbers, metric):
+        alike = any(set(numbers) <= set(cluster) for cluster in (near, far))
+        return None if alike else ClusterDifference(0.04, "measured", 24)
+
+    source.cluster_difference = differ
+    answer = fades((one, one_far), (many, many_far))
+
+    assert answer.verdict.claim.apart == pytest.approx(0.04)
 
 
 def test_the_first_verdict_comes_after_17_blocks():
