@@ -93,8 +93,8 @@ class Candidate:
 
 def _field(key: str, value: str) -> str:
     """The value of a field. It separates files by blanks, so a file of keys whose path has some becomes their text."""
-    if key != "Signed-By" or len(value.split()) == 1 or not Path(value).is_file():
-        return value
+    if key != "Signed-By" or "\n" in value or len(value.split()) == 1 or not Path(value).is_file():
+        return value  # a key itself, one file, or several
     lines = Path(value).read_text(encoding="ascii").strip().splitlines()
     return "".join(f"\n {line or '.'}" for line in lines)
 

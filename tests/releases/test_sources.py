@@ -104,6 +104,7 @@ def test_one_line_sources_are_read_with_their_options(apt):
 def test_an_embedded_key_is_kept_whole(apt):
     """A key in the stanza itself keeps its lines, so apt can read it back."""
     key = "Signed-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n abc\n -----END PGP PUBLIC KEY BLOCK-----"
+    key = key.replace("abc", "abc\n " + "\n ".join(["a" * 64] * 90))  # longer than a path may be
     text = f"Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\nComponents: main\n{key}\n"
 
     (entry,) = entries(apt, text)
