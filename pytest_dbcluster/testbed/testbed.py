@@ -96,7 +96,7 @@ class Testbed(RoundSource):
         self._gatherer = Gatherer(self.names, self.variants, pool, self.client, self._switch_cluster)
         self._network, self.resolved = self._gatherer.network, self._gatherer.resolved
         self._compared = set[int]()  # variants whose durability was compared
-        self._excused, self._turned = set[Cluster](), set[Cluster]()  # after a void round; after a turn
+        self._excused = set[Cluster]()  # after a void round
         self._racing = list(range(len(self.variants)))  # without those that left a race
         self._used: Cluster | None = None  # the cluster of the last round
         durability.compare_promises(self.names, self.variants, pool.resolution.defaults, allowed=across_durability)
@@ -284,17 +284,17 @@ class Testbed(RoundSource):
         """Let all later rounds repeat their work so many times, if a workload has a fixed amount of work."""
         self._repeat = times
 
-    def _take_turn(self, variant: int, instance: int) -> Running:
-        running = self._prepare(variant, instance)
-        if self.one_at_a_time and running.cluster in self._turned:
+    def _take_turn(self, variant: int, block: int) -> Running:
+        running = self._prepare(variant, block % self.instances)
+        if self.one_at_a_time and running.warm:
             self._pool.end(self._variants_needed(variant))  # otherwise two clusters are compared, and not two variants
             running = self._prepare(variant, 0)
-        self._turned.add(running.cluster)
         return running
 
     def _draw(self, variant: int, block: int, position: int, began: float) -> Round:
-        running = self._take_turn(variant, block % self.instances)
-        self.is_used = self.one_at_a_time or (self.is_used and running.is_warm(block))  # each turn has a warm-up
+        running = self._take_turn(variant, block)
+        warm = running.is_warm(block)
+        self.is_used = self.one_at_a_time or (self.is_used and warm)  # each turn has a warm-up
         queued = time.monotonic()
         with self._pool.measuring(), self._mark_dirty_on_error(running.cluster):
             began += time.monotonic() - queued  # a round does not include the wait for the machine

@@ -127,8 +127,8 @@ class EventTestbed(Testbed):
 
         A cluster that an event changes for good starts for each repetition, which includes the start.
         """
-        running, reusable = self._take_turn(variant, 0), self._events[variant].reusable
-        queued = time.monotonic()
+        running, reusable = self._take_turn(variant, block), self._events[variant].reusable
+        queued, running.warm = time.monotonic(), True
         with self._pool.measuring(), self._mark_dirty_on_error(running.cluster):
             began = time.monotonic() if reusable else began + time.monotonic() - queued
             done = self._round(running, variant, block, position, began)
