@@ -33,7 +33,7 @@ count_lines() {
 # The lines of a commit of the branch, into $old. A branch with other files belongs to somebody else: a push would remove them.
 read_branch() {
     local files
-    files=$(git ls-tree --name-only "$1")
+    files=$(git ls-tree --full-tree --name-only "$1")
     [[ $files == "$NAME" ]] || {
         echo "branch $branch has other files than $NAME (${files//$'\n'/, }), so it stays as it is: name another BRANCH" >&2
         exit 2

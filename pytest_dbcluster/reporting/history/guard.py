@@ -40,7 +40,7 @@ class JudgedClaim:
             measured = "the ratio" if kind.is_ratio else self.entry.metric
             what = f"{measured} is {now}, {percent} against {before} {runs}"
         else:
-            what = f"{self.subject} changed by {percent} relative to the anchor, from its level {runs}"
+            what = f"the speed of {self.subject} changed by {percent} relative to the anchor, from its level {runs}"
         where = f"{self.entry.load}, {self.entry.release}"
         busy = f"; the machine was busy: {self.entry.busy}" if self.entry.busy else ""
         return f"{self.entry.text} ({where}): {what}{busy}; measure both in one run: {self.entry.repeat}"
