@@ -25,6 +25,7 @@ from pytest_dbcluster.testbed.pool import Running
 from pytest_dbcluster.workloads.workload import Workload
 
 CLOSED = (2, 2)  # blocks of the closed loop that count, after those that warm up
+OF_SPEED = ASSUMED + " as for the speed: {}"  # the source of a difference of equal clusters
 USUAL_CLOSED = 4  # blocks of a closed loop, for the expected time
 USUAL_SEARCH = 3  # rates that find a capacity, for the expected time
 
@@ -141,7 +142,7 @@ class CapacityTestbed(ObjectiveTestbed):
     def cluster_difference(self, *numbers: int, metric: str) -> ClusterDifference | None:
         """That of the workload's speed in a closed loop, as an assumption: no calibration measures capacities."""
         found = super().cluster_difference(*numbers, metric=self._speed)
-        return found and dataclasses.replace(found, source=f"{ASSUMED} as for the speed: {found.source}")
+        return found and dataclasses.replace(found, source=OF_SPEED.format(found.source))
 
     def learn(self, rounds: Sequence[Sequence[Round]]) -> None:
         """Nothing: we chose the speed of these rounds."""

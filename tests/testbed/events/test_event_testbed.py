@@ -135,7 +135,8 @@ def test_conditions_that_an_event_breaks_are_in_its_repetition(shared):
 def test_a_cluster_that_runs_alone_is_checked_after_each_repetition(shared, monkeypatch):
     """No other check sees it, because the next variant ends it. A void repetition has nothing to check."""
     made, checked = source(shared, WRITE, Nothing(), ONE), []
-    running, voids = SimpleNamespace(cluster=SimpleNamespace(dirty="")), iter(["", "not proven", ""])
+    running = SimpleNamespace(cluster=SimpleNamespace(dirty=""), warm=False)
+    voids = iter(["", "not proven", ""])
     monkeypatch.setattr(EventTestbed, "one_at_a_time", True)
     monkeypatch.setattr(made, "_prepare", lambda variant, instance: running)
     monkeypatch.setattr(made, "_round", lambda *of_round: SimpleNamespace(void=next(voids)))
