@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -25,6 +26,7 @@ from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.system.ports import PortLocks
 from tests.support import guests, paths
 
 FAR = NetworkNeeds(rtt=0.02, links=((("client", "node1"), 0.05),))
@@ -33,6 +35,7 @@ HELD = """
 import sys, time
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.system.ports import PortLocks
 
 provisioner = LocalProvisioner()
 provisioner.acquire(ClusterSpec("galera", nodes=2).with_needs(rtt=0))
@@ -54,17 +57,19 @@ def test_packets_of_peers_wait_and_ours_do_not(path):
     assert {pair: link.asked for pair, link in links.items()} == {
         ("node1", "node2"): 0.02, ("client", "node1"): 0.05, ("client", "node2"): 0.0,
     }  # fmt: skip
-    with path.namespace("node2").make_socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
-        listener.bind((node2.address, 0))
+    held = PortLocks()  # nobody listens on this port of this machine
+    listener = path.namespace("node2").make_socket(socket.AF_INET, socket.SOCK_STREAM)
+    with contextlib.closing(held), listener:
+        listener.bind((node2.address, port := held.take()))
         listener.listen()
         times = []
         for _ in range(5):
             began = time.perf_counter()
-            guests.connection(node2, listener.getsockname()[1], 5).close()
+            guests.connection(node2, port, 5).close()
             times.append(time.perf_counter() - began)
         assert min(times) < 0.01
         with pytest.raises(OSError, match="refused"):
-            socket.create_connection(("127.0.0.1", listener.getsockname()[1]))
+            socket.create_connection(("127.0.0.1", port))
     path.measure(NetworkNeeds())
 
 
