@@ -250,7 +250,7 @@ def test_a_spot_notice_ends_what_is_measured(machines, run, monkeypatch):
     second = next(one for one in machines.instances() if one.id == provisioner._instances["server2"].id)
     machines.notice(second)
 
-    words = "AWS interrupts the spot instance of server2 : try again later, or leave out --db-ec2-spot"
+    words = "AWS interrupts the spot instance of server2: try again later, or leave out --db-ec2-spot"
     assert before == ""
     assert [provisioner.notice(), provisioner.notice()] == [words, words]
     assert lines.count(words) == 1

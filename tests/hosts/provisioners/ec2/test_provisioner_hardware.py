@@ -36,8 +36,8 @@ def test_instances_are_told(machines):
 
 def test_burst_credits_are_named_before_a_launch(machines):
     """Of a burstable type and of a small gp2 volume; each message has the same lines. CPU credits are unlimited."""
-    lines = []
-    with run(type="t3.medium", volume="gp2:100", max_cost=0.01) as provisioner:
+    lines, prices = [], ["ipv4=0.005", "t3-credits=0.05"]
+    with run(type="t3.medium", volume="gp2:100", max_cost=0.01, prices=prices) as provisioner:
         provisioner.progress = lines.append
         with pytest.raises(DBClusterError, match="--db-max-cost"):
             provisioner.acquire(ONE)

@@ -170,6 +170,6 @@ def test_the_servers_of_a_cluster_answer_until_it_is_ended(machines, provisioner
     assert main(["ps", *EC2]) == 0
     assert re.search(rf"{run.run_id} .* kept +in \d+ min", capsys.readouterr().out)
     assert main(shlex.split(record.end)[1:]) == 0
-    assert f"ended run {run.run_id}: nothing of it is left" in capsys.readouterr().out
+    assert f"ended run {run.run_id}: nothing of it remains" in capsys.readouterr().out
     assert machines.left() == {}
     assert runs.list_runs() == []
