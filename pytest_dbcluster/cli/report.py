@@ -101,11 +101,11 @@ def _why_no_comparison(keyed: comparison_view.Keyed, by: str, directories: int) 
 
 
 def _write_beside(view: ComparisonView, path: Path) -> None:
-    """Write the view as Markdown beside the page; a file of somebody else stays."""
+    """Write the view as Markdown beside the page; any other file stays."""
     if _is_table(path):
         _write_table(view, path)
     else:
-        tell(f"{path} is no table of ours, so it stays; to write the table: --output FILE{MARKDOWN}")
+        tell(f"{path} was not written by this command, so it stays; to write the table: --output FILE{MARKDOWN}")
 
 
 def _is_table(path: Path) -> bool:

@@ -32,8 +32,8 @@ SPEED_AFTER = "speed_after"
 DURATIONS = tuple(name for name, unit in metrics.OF_EVENTS.items() if unit == "s")
 FIGURES = (*DURATIONS, SPEED_AFTER, "lost")
 APART = (
-    "separate clusters, the same in all repetitions: how far equal ones differ in {metric} is not known, and such a "
-    "difference counts as one of the variants"
+    "separate clusters, the same in all repetitions: it is unknown by how much equal clusters differ in {metric}; such "
+    "a difference counts as one of the variants"
 )
 NOT_WHOLE = "did not become whole"  # in the reason of a void repetition, as in ``reasons``
 
@@ -329,7 +329,7 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
 
 
 def _apart_line(question: Question, measurement: Measurement) -> list[str]:
-    """What is not known about two variants whose clusters are separate, and the same in all repetitions."""
+    """The line about two variants on separate clusters that serve all repetitions; none for others."""
     numbers = question.variants
     if len(numbers) < 2 or not measurement.source.cluster_difference(*numbers, metric=measurement.metric):
         return []

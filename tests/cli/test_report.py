@@ -135,7 +135,7 @@ def test_a_file_that_is_no_table_of_ours_stays(run, tmp_path, capsys):
     assert main.main(["report", *words]) == 0
     told = capsys.readouterr()
     assert (tmp_path / "README.md").read_text() == "# My project\n"
-    assert missing(told.err, "README.md is no table of ours", "--output FILE.md") == []
+    assert missing(told.err, "README.md was not written by this command", "--output FILE.md") == []
     assert (tmp_path / "README.html").exists()
 
     (tmp_path / "README.md").write_text("## Claims by release\n\nold\n")

@@ -201,11 +201,11 @@ def test_a_claim_fails_beside_a_cluster_that_did_not_become_whole():
 
 @pytest.mark.parametrize("apart", [True, False])
 def test_two_clusters_that_serve_all_repetitions_are_said(apart):
-    """Equal ones may differ, and nobody knows by how much. One claim about one variant is not concerned."""
+    """Equal clusters may differ by an unknown amount. A claim about one variant has no such line."""
     usual, quick = series("usual", "quick", times=14, outages=lambda variant, number: outage(6.0 - 3 * variant))
     known = ClusterDifference(0.05, "assumed") if apart else None
     usual.measurement.source.cluster_difference = lambda *numbers, metric: known
-    said = "how far equal ones differ in stall is not known"
+    said = "it is unknown by how much equal clusters differ in stall"
 
     assert (said in quick.shorter("stall", than=usual).message) is apart
     assert said not in quick.below("stall", 8).message

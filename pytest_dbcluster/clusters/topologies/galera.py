@@ -251,7 +251,7 @@ class Galera(Topology):
         return {VIEW: nodes[0].status(VIEW).get(VIEW, "")}
 
     def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
-        """Return why a round does not count: a node left, and is back in most cases, as the view has another number."""
+        """Return why a round does not count: a node left or joined, so the view changed."""
         if before[VIEW] == after[VIEW]:
             return ""
         return f"a member left the group and rejoined: the view changed from {before[VIEW]} to {after[VIEW]}"

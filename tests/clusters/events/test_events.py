@@ -12,6 +12,7 @@ import pytest
 
 from pytest_dbcluster.clusters.events import event as events
 from pytest_dbcluster.clusters.events.event import Event, Happened
+from pytest_dbcluster.clusters.events.faults import kill
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ConfigError, NotReady
 from pytest_dbcluster.events import Join, Kill, KillAll, Nothing, Pause, PowerCut, Restart, Rolling
@@ -373,3 +374,15 @@ def test_a_target_is_a_role_or_a_name(replicated):
     found = [events.target(name, replicated).name for name in ("writer", "other", "node2")]
 
     assert found == ["node1", "node3", "node2"]
+
+
+def test_peers_that_keep_counting_a_killed_node_are_an_outcome(briefly, monkeypatch):
+    """It is an error, and no missing proof: another repetition would not have taken so long."""
+
+    def counts(node, cluster, happened):
+        raise NotReady("the others' view of node1", 120.0, ["node2 counts it"])
+
+    cluster = briefly("standalone")
+    monkeypatch.setattr(kill.event, "wait_uncounted", counts)
+    with pytest.raises(NotReady, match="node2 counts it"):
+        kill._kill(cluster.nodes[0], cluster, evicted=True)

@@ -228,8 +228,8 @@ def test_other_loose_options_stay():
 
 
 def test_addresses_inside_the_provider_options_are_left_out():
-    """The other entries stay, a line names the change, and an entry that is spelled otherwise is refused."""
-    given = "gcs.fc_limit=64; gmcast.listen_addr=tcp://0.0.0.0:4567; ist.recv_bind=0.0.0.0"
+    """So is pc.recovery, with which nodes form a cluster. A line names the change, and other spellings are refused."""
+    given = "gcs.fc_limit=64; gmcast.listen_addr=tcp://0.0.0.0:4567; ist.recv_bind=0.0.0.0; pc.recovery=no"
 
     kept, lines = path_options.move_inside({"wsrep_provider_options": given})
 

@@ -56,13 +56,18 @@ ALLURE = ["-p", "allure_pytest"]
 OUTCOMES = {"test_faster": "holds", "test_slower": "refuted", "test_open": "inconclusive", "test_two": "holds"}
 
 
-@pytest.fixture
-def suite(pytester, monkeypatch):
-    """A suite on made-up rounds; no charts."""
+def on_made_up_rounds(pytester, monkeypatch, suite):
+    """The suite of this text on made-up rounds; no charts."""
     monkeypatch.setenv("COLUMNS", "600")
     pytester.makeconftest(FAKE + conftests.NO_CHARTS + COUNTED + ANCHOR)
-    pytester.makepyfile(test_suite=SUITE)
+    pytester.makepyfile(test_suite=suite)
     return pytester
+
+
+@pytest.fixture
+def suite(pytester, monkeypatch):
+    """The suite of this module."""
+    return on_made_up_rounds(pytester, monkeypatch, SUITE)
 
 
 ACROSS = """

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.reporting import schema
-from tests.reporting.resume.test_earlier import ANCHOR, outcomes
-from tests.support import conftests
-from tests.support.resumed import COUNTED, FAKE, RESUME, WORDS, drawn
+from tests.reporting.resume.test_earlier import on_made_up_rounds, outcomes
+from tests.support.resumed import RESUME, WORDS, drawn
 
 READ = """
     import os
@@ -33,11 +32,8 @@ READ = """
 
 @pytest.fixture
 def suite(pytester, monkeypatch):
-    """The suite on made-up rounds; no charts."""
-    monkeypatch.setenv("COLUMNS", "600")
-    pytester.makeconftest(FAKE + conftests.NO_CHARTS + COUNTED + ANCHOR)
-    pytester.makepyfile(test_suite=READ)
-    return pytester
+    """The suite of this module."""
+    return on_made_up_rounds(pytester, monkeypatch, READ)
 
 
 @pytest.fixture

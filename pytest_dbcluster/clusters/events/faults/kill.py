@@ -114,5 +114,5 @@ def _kill(node: Node, cluster: Cluster, *, evicted: bool) -> Happened:
     if process.status() not in (None, -signal.SIGKILL):
         happened.void = f"{node.name} ended with {process.status()}, not by our signal"
     if evicted and not happened.void:
-        event.wait_uncounted(node, cluster, happened)  # an error here is an outcome of the event, and no missing proof
+        event.wait_uncounted(node, cluster, happened)  # an error here is an outcome of the event
     return happened

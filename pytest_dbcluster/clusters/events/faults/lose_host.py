@@ -96,7 +96,7 @@ class LoseHost(Loss):
             happened.void = f"loss of the host of {node.name}: {error}"
         if happened.void:
             return
-        event.wait_uncounted(node, cluster, happened)  # an error here is an outcome of the event, and no missing proof
+        event.wait_uncounted(node, cluster, happened)  # an error here is an outcome of the event
 
 
 def _kill_programs(node: Node) -> None:

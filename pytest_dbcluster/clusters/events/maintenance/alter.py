@@ -171,7 +171,7 @@ class Alter(Event):
         except (SQLError, ProvisionError) as error:
             happened.void = f"{error}"
             return happened
-        self._wait(cluster, happened, changed=True)  # an error here is an outcome of the event, and no missing proof
+        self._wait(cluster, happened, changed=True)  # an error here is an outcome of the event
         happened.mark("altered on all nodes")
         happened.void = self._wrong_algorithm(cluster, happened)
         return happened

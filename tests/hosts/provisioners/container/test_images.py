@@ -121,7 +121,7 @@ def test_an_image_is_made_once(answering, bootstraps, own_cache):
 
 @needs_engine
 def test_images_are_listed_while_others_remove_theirs(answering, bootstraps, monkeypatch):
-    """None of them is asked for after the list, because it may be gone by then."""
+    """The list alone has what is shown; a later request for an image fails if it is gone."""
     made = images.build(OFFER, answering, print)
 
     def gone(*_):
